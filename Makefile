@@ -9,6 +9,10 @@ LAB     := $(TARGET)/debug/canter lab --quiet
 # would then run the recipe.)
 WITHOUT_MAKE := env -u MAKEFLAGS -u MFLAGS
 RUST_BUILD := $(WITHOUT_MAKE) cargo
+# Tests compare what programs print without colours.
+unexport CLICOLOR_FORCE
+# Where `make dist` installs what it builds with.
+DIST_TOOLS := target/dist-tools
 # The whole workspace even for one program: with -p, Cargo chooses other features of libraries, and builds all of it again.
 TESTS := $(RUST_BUILD) test --workspace --locked
 # Cargo starts a test program by this, so that it runs in the lab's guest.
@@ -18,9 +22,9 @@ RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER
 PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
-.PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-arm test-arm-lab test-arm-host test-wheel miri test-bits \
+.PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-arm test-arm-lab test-arm-host test-wheel test-fleet miri test-bits \
   test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible \
-  bench bench-python soak fuzz baremetal wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
+  bench bench-python soak fuzz baremetal dist test-dist programs wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
 
 study: setup
 	$(RUST_BUILD) build --release --locked
@@ -143,20 +147,48 @@ bench-python: setup target/python
 wheel: target/python
 	target/python/bin/maturin build --release --manifest-path python/Cargo.toml --out target/wheels
 
+# What a release consists of, in target/published: static programs, Debian packages, wheels with the program inside, sources,
+# an SBOM and SHA256SUMS (packaging/dist.sh), each tried from an empty folder. (target/dist is Cargo's, for the profile of that name.)
+dist: programs deb deb-arm64 deb-armhf deb-dkms wheels
+	packaging/dist.sh $(DIST_TOOLS) target/published
+	@$(MAKE) --no-print-directory setup PACKAGES=mmdebstrap
+	packaging/try.sh target/published
+
+# As a line of make test-all.
+test-dist: dist
+
+# Static programs for x86-64, aarch64 and armv7: target/TRIPLE/dist/canter; and this machine's without the laboratory, for its size:
+# target/field/TRIPLE/dist/canter.
+programs: $(DIST_TOOLS)
+	$(WITHOUT_MAKE) packaging/programs.sh $(DIST_TOOLS)
+	CARGO_TARGET_DIR=target/field TARGETS=$$(uname -m)-unknown-linux-musl $(WITHOUT_MAKE) packaging/programs.sh $(DIST_TOOLS) --no-default-features
+
+# Another C compiler and its C libraries for all processors (zig), and what packs wheels and lists crates: from PyPI and crates.io.
+$(DIST_TOOLS): packaging/tools.txt
+	rm -rf $@
+	python3 -m venv $@
+	$@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
+	CARGO_TARGET_DIR=$@/build $(RUST_BUILD) install -q --locked --root $@ cargo-cyclonedx@0.5.9 || { rm -rf $@; exit 1; }
+	rm -r $@/build
+	touch $@
+
 # Wheels for other people's machines, by zig's C library of glibc 2.17: target/wheels/. Each has the licences inside.
 WHEEL_TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu armv7-unknown-linux-gnueabihf
-wheels: target/python
+wheels: $(DIST_TOOLS)
 	rustup target add $(WHEEL_TARGETS)
-	target/python/bin/python -m pip install -q --disable-pip-version-check ziglang==$(ZIGLANG)
-	for target in $(WHEEL_TARGETS); do PATH="$(CURDIR)/target/python/bin:$$PATH" target/python/bin/python -m maturin build --release \
+	for target in $(WHEEL_TARGETS); do PATH="$(CURDIR)/$(DIST_TOOLS)/bin:$$PATH" $(WITHOUT_MAKE) maturin build --release \
 	  --zig --target $$target --compatibility manylinux_2_17 --manifest-path python/Cargo.toml --out target/wheels || exit 1; done
-	target/python/bin/python python/tests/wheels.py target/wheels
-ZIGLANG := 0.17.1
+	python3 python/tests/wheels.py target/wheels
 
 # The wheel in every Python that is here, and the source distribution alone.
 test-wheel: wheel
 	python/tests/wheel.sh target/wheels
 	python/tests/sdist.sh
+
+# The questions of docs/fleet.md to three million frames whose answers are known, by DuckDB and by Spark on two processors.
+test-fleet: built target/python target/spark
+	target/python/bin/python crates/canter/tests/peers/fleet.py $(TARGET)/debug/canter target/fleet 3000000 \
+	  duckdb target/spark/bin/spark-submit
 
 # The kernel modules. test-bits needs nothing but gcc and Python; the rest runs in the lab, which fetches what it
 # builds them against.
@@ -208,7 +240,7 @@ lint: lint-elsewhere
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check licenses bans sources; \
 	else echo 'SKIPPED lint: no cargo-deny (cargo install --locked cargo-deny)'; fi
 	$(RUST_BUILD) clippy --workspace --all-targets --locked -- -D warnings
-	$(RUST_BUILD) xtask comments
+	$(RUST_BUILD) xtask prose
 
 # What other programs use compiles for other systems, without the features that need C.
 ELSEWHERE := wasm32-unknown-unknown x86_64-pc-windows-gnu
@@ -250,6 +282,14 @@ target/python: tests/requirements.txt
 	$@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
 	touch $@
 
+# Spark, which Java runs.
+target/spark: tests/spark.txt
+	@$(MAKE) --no-print-directory setup PACKAGES=default-jre-headless
+	rm -rf $@
+	python3 -m venv $@
+	$@/bin/pip install -q --disable-pip-version-check -r $< || { rm -rf $@; exit 1; }
+	touch $@
+
 # python-can with our plug-in and nothing else: beside asammdf it would import pandas, half a minute in a guest.
 target/python-plugin: tests/requirements.txt
 	rm -rf $@
@@ -258,7 +298,8 @@ target/python-plugin: tests/requirements.txt
 	touch $@
 
 # The plug-in's native module in that environment, built anew only when something that it is built of has changed.
-NATIVE := $(shell find python/canter python/src python/Cargo.* python/pyproject.toml crates/canter-io crates/canter-frame crates/sja1000 Cargo.* \
+NATIVE := $(shell find python/canter python/src python/Cargo.* python/pyproject.toml crates/canter-io crates/canter-frame \
+  crates/canter-formats crates/canter-signals crates/sja1000 Cargo.* \
   -name '*.rs' -o -name '*.py' -o -name '*.toml' -o -name Cargo.lock)
 target/python-plugin/native: $(NATIVE) target/python-plugin
 	$(WITHOUT_MAKE) $(@D)/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python

@@ -6,7 +6,7 @@
 
 A figure has a comment behind it, which readers do not see; the folder or file of results is named above, once:
 
-    <!-- figures: results/2026-11-22-lab-all/2011-fig8.6.12.json -->
+    <!-- figures: results/2026-11-25-lab-all/2011-fig8.6.12.json -->
     can-gw's worst latency is 6.2<!--= can-gw load=none max in µs --> µs.   (a comment that begins a line would end the paragraph)
 
 A table has one line directly above it that says the same for each column: `$1`, `$2` … are the row's own cells (the code in a
@@ -16,7 +16,7 @@ cell, if it has some). Columns without a text, cells without a number and cells 
 
 The comment is `[FILE:]METHOD [KEY=VALUE …] FIELD`, or one such divided by another, and perhaps `in` µs, ms, s or %. Fields and
 conditions are named as in docs/result.md (`p50`, `max`, `per_frame`, `floor_ns`, `lost.socket`, `paper.ns`; `lost` is all of
-them), a varied number by its name (`filters=80`; `variant=` means none). Exactly one series must match. FILE is a file in the
+them; `"stages.soft interrupt"` is that stage's part of the median frame), a varied number by its name (`filters=80`; `variant=` means none). Exactly one series must match. FILE is a file in the
 folder, without `.json`. In a table of a bench (`.tsv`) METHOD is the first column and FIELD another one. Text in quotes is one
 word.
 """
@@ -54,6 +54,7 @@ def flattened(series):
     row = {"method": series["method"], "variant": "", **condition, **series.get("latency_ns", {}), **series.get("cost_ns", {}),
            **series.get("wire", {}), "floor_ns": series.get("floor_ns"), "lost": sum(lost.values())}
     row.update({f"lost.{place}": frames for place, frames in lost.items()})
+    row.update({f"stages.{stage['name']}": stage["median_frame_ns"] for stage in series.get("stages", {}).get("stages", [])})
     row.update({f"paper.{name}": value for name, value in series.get("paper", {}).items()})
     if varied:
         row[varied["name"]] = varied["value"]

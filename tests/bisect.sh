@@ -51,7 +51,7 @@ judge() {
 		../canter report --compare ../before ../after --bound 2%; case $? in 0) ;; 1) exit 1 ;; *) exit 125 ;; esac' \
 		> "../$2.log" 2>&1 || { cat "../$2.log" >&2; exit 1; }
 	found=$(git rev-parse refs/bisect/bad)
-	git bisect reset -q
+	git bisect reset > /dev/null 2>&1
 	[ "$found" = "$culprit" ] || { cat "../$2.log" >&2; echo "not ok - $2: found $found instead of $culprit" >&2; exit 1; }
 	echo "ok - the commit that $2 is found"
 }

@@ -5,6 +5,7 @@
  */
 #include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "../compat.h"
@@ -327,9 +328,14 @@ static int cw_node_register(struct cw_node *node)
 	if (err)
 		return err;
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
-		/* Softirqs have no real-time priority there; a thread can have one. */
+		/*
+		 * Softirqs have no real-time priority there; a thread has that of the thread of a
+		 * card's interrupt, which it stands for.
+		 */
 		rtnl_lock();
 		err = cw_set_threaded(node->dev);
+		if (!err && node->napi.thread)
+			sched_set_fifo(node->napi.thread);
 		rtnl_unlock();
 		if (err)
 			netdev_warn(node->dev, "no thread for NAPI: %d\n", err);

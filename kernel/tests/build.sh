@@ -7,13 +7,11 @@ set -e
 kernel=$(cd "$(dirname "$0")/.." && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
-# A kernel's build takes no path with spaces: then by a link.
+# A kernel's build takes no path with spaces, and from 6.13 on looks through links: then it is elsewhere, each time anew.
 case $out in
 *[[:space:]]*)
-	link=$(mktemp -d)
-	trap 'rm -rf "$link"' EXIT
-	ln -s "$out" "$link/out"
-	built=$link/out
+	built=$(mktemp -d)
+	trap 'rm -rf "$built"' EXIT
 	;;
 *) built=$out ;;
 esac
@@ -22,13 +20,13 @@ headers=${XDG_CACHE_HOME:-$HOME/.cache}/canter/headers
 for release; do
 	build=$headers/$release/usr/src/linux-headers-$release
 	[ ! -d "$release/scripts" ] || build=$release release=${release##*/}
-	mkdir -p "$out/$release/uapi"
-	cp -u "$kernel"/uapi/*.h "$out/$release/uapi/"
-	cp -u "$kernel"/compat.h "$out/$release/"
+	mkdir -p "$out/$release" "$built/$release/uapi"
+	cp -u "$kernel"/uapi/*.h "$built/$release/uapi/"
+	cp -u "$kernel"/compat.h "$built/$release/"
 	for module in canwire canchar tests/name_taken; do
 		name=${module##*/}
-		mkdir -p "$out/$release/$name"
-		cp -u "$kernel/$module"/*.[ch] "$kernel/$module/Kbuild" "$out/$release/$name/"
+		mkdir -p "$built/$release/$name"
+		cp -u "$kernel/$module"/*.[ch] "$kernel/$module/Kbuild" "$built/$release/$name/"
 		make -s -C "$build" M="$built/$release/$name" W=1 modules 2>"$out/$release/log" || {
 			cat "$out/$release/log" >&2
 			exit 1
@@ -37,6 +35,6 @@ for release; do
 			echo "$name for $release: warnings" >&2
 			exit 1
 		fi
-		strip -g -o "$out/$release/$name.ko" "$out/$release/$name/$name.ko"
+		strip -g -o "$out/$release/$name.ko" "$built/$release/$name/$name.ko"
 	done
 done

@@ -64,7 +64,9 @@ build_kernel() {
 	[ "$(cat "$tree/key" 2>/dev/null)" != "$key" ] || return 0
 	mkdir -p "$tree"
 	make -s -C "$source" O="$tree" tinyconfig
-	(cd "$tree" && "$source/scripts/kconfig/merge_config.sh" -m -O . .config "${configs[@]}" >/dev/null)
+	# The script takes no path with spaces.
+	cp "${configs[@]}" "$tree/"
+	(cd "$tree" && "$source/scripts/kconfig/merge_config.sh" -m -O . .config "${configs[@]##*/}" >/dev/null)
 	make -s -C "$tree" olddefconfig
 	cat "${configs[@]}" | while read -r wanted; do
 		case $wanted in

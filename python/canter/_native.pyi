@@ -1,4 +1,6 @@
-"""What the native half offers; use :mod:`canter.bus`."""
+"""What the native half offers; use :mod:`canter.bus` and :mod:`canter.tables`."""
+
+from typing import Any
 
 from can import Message
 
@@ -27,4 +29,14 @@ class Bus:
     def is_forked(self) -> bool: ...
     def close(self) -> None: ...
 
+class Table:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def read(path: str, choice: dict[str, Any]) -> tuple[Table, list[str]]: ...
+def decode(
+    path: str,
+    databases: list[tuple[str | None, str]],
+    signals: list[str] | None,
+    choice: dict[str, Any],
+) -> tuple[list[tuple[str, Table]], int, int, list[str]]: ...
 def interfaces() -> list[str]: ...

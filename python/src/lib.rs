@@ -1,4 +1,5 @@
-//! The native half of the python-can plug-in: batches of frames from canter-io, one `can.Message` each.
+//! The native half of the Python package: for the python-can plug-in, batches of frames from canter-io, one `can.Message`
+//! each; and recordings as tables of Arrow ([`tables`]).
 
 mod bus;
 mod channel;
@@ -6,6 +7,7 @@ mod exception;
 mod fork;
 mod message;
 mod open;
+mod tables;
 mod waiting;
 
 use pyo3::prelude::*;
@@ -17,6 +19,8 @@ mod _native {
     use super::bus::Bus;
     #[pymodule_export]
     use super::interfaces;
+    #[pymodule_export]
+    use super::tables::{Table, decode, read};
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -36,3 +36,9 @@ def test_the_import_ends_with_that_sentence():
     program = "import can; can.__version__ = '4.5.0'\ntry: import canter\nexcept ImportError as error: print(error)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "canter needs python-can 4.6 or newer, and 4.5.0 is installed (pip install 'python-can>=4.6,<5')\n", done
+
+
+def test_tables_without_pyarrow_say_what_to_install():
+    program = "import sys; sys.modules['pyarrow'] = None\nimport canter\ntry: canter.read('x.log')\nexcept ImportError as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "canter.read and canter.decode need pyarrow (pip install 'canter[tables]')\n", done

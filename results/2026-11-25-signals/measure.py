@@ -1,12 +1,16 @@
 """Measures from a recording to tables of signals in Parquet, by canter, by asammdf, and by python-can with cantools:
-    measure.py CANTER DBC FRAMES FOLDER    writes a line of JSON for each program to the standard output
-The recording has FRAMES frames of the database's messages, on one bus, with bytes that change one at a time. canter and
-python-can read it as a candump log, canter and asammdf as MDF4. One run of each, one after the other, on an idle machine."""
+    measure.py CANTER DBC FRAMES FOLDER [SAMPLE]    writes a line of JSON for each program to the standard output
+The recording, drive.log in FOLDER, has FRAMES frames of the database's messages, on one bus, with bytes that change one at a
+time; that of an earlier run is used again. canter and python-can read it as a candump log, canter and asammdf as MDF4;
+python-can reads only the first SAMPLE frames, if given. One run of each, one after the other.
 
+`processors` is the processor time over the time on the wall, which other programs of the machine lengthen. `processors_useful`
+is the processor time over that of the busiest thread: how many processors the program would keep busy on an idle machine."""
+
+import itertools
 import json
 import os
 import pathlib
-import resource
 import subprocess
 import sys
 import time
@@ -58,17 +62,37 @@ def by_python_can(source, dbc, folder):
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), f"{folder}/{number}.parquet")
 
 
+def processor_times(pid):
+    """The processor time of each thread of a process, in s."""
+    times = {}
+    for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # the thread has ended
+        times[path.parent.name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return times
+
+
 def measured(name, command, frames):
     os.sync()
-    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    begun = time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
+    threads, pid = {}, 0
+    while not pid:
+        threads |= processor_times(child.pid)
+        time.sleep(0.02)  # the period of the look at its threads
+        pid, status, used = os.wait4(child.pid, os.WNOHANG)
     seconds = time.monotonic() - begun
+    cpu_s = used.ru_utime + used.ru_stime
     print(json.dumps({
         "program": name,
+        "frames": frames,
         "exit": os.waitstatus_to_exitcode(status),
         "us_per_frame": round(seconds * 1e6 / frames, 3),
-        "cpu_us_per_frame": round((used.ru_utime + used.ru_stime) * 1e6 / frames, 3),
+        "cpu_us_per_frame": round(cpu_s * 1e6 / frames, 3),
+        "processors": round(cpu_s / seconds, 2),
+        "processors_useful": round(cpu_s / max(threads.values()), 2),
         "memory_mb": round(used.ru_maxrss / 1024),
     }), flush=True)
 
@@ -77,15 +101,20 @@ def main():
     canter, dbc, frames, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), pathlib.Path(sys.argv[4])
     folder.mkdir(parents=True, exist_ok=True)
     log, mdf = str(folder / "drive.log"), str(folder / "drive.mf4")
-    recording(log, dbc, frames)
+    if not os.path.exists(log):
+        recording(log, dbc, frames)
     subprocess.run([canter, "convert", log, "-o", mdf, "--overwrite", "-q"], check=True)
     decode = [canter, "decode", "--dbc", dbc, "--format", "parquet", "--overwrite", "-q"]
     measured("canter decode, candump log", [*decode, log, "-o", str(folder / "log")], frames)
     measured("canter decode, MDF4", [*decode, mdf, "-o", str(folder / "mdf")], frames)
-    for name, source in (("asammdf", mdf), ("python_can", log)):
+    sample = int(sys.argv[5]) if len(sys.argv) > 5 else frames
+    short = str(folder / "sample.log")
+    with open(log) as whole, open(short, "w") as part:
+        part.writelines(itertools.islice(whole, sample))
+    for name, source, count in (("asammdf", mdf, frames), ("python_can", short, sample)):
         out = folder / name
         out.mkdir(exist_ok=True)
-        measured(name, [sys.executable, __file__, "by", name, source, dbc, str(out)], frames)
+        measured(name, [sys.executable, __file__, "by", name, source, dbc, str(out)], count)
 
 
 if __name__ == "__main__":

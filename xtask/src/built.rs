@@ -24,16 +24,18 @@ pub struct Executable {
 pub struct Built {
     pub executables: Vec<Executable>,
     pub programs: Vec<PathBuf>,
+    /// The lab without canter's other commands, an example of canter-lab.
+    pub lab: PathBuf,
 }
 
 /// The arguments by which cargo builds. The whole workspace even for one package: with `-p`, cargo would choose other features
-/// of libraries and build all of it again.
+/// of libraries and build all of it again. By `cargo test`, an example that is named would become a test executable.
 pub fn arguments(all_targets: bool) -> Vec<String> {
-    let mut words =
-        "cargo test --workspace --no-run --locked --message-format=json-render-diagnostics".to_owned();
-    if !all_targets {
-        words += " --test it --example record";
-    }
+    let what = match all_targets {
+        true => "test --no-run",
+        false => "build --bins --test it --example record --example lab",
+    };
+    let words = format!("cargo {what} --workspace --locked --message-format=json-render-diagnostics");
     words.split(' ').map(str::to_owned).collect()
 }
 
@@ -49,7 +51,11 @@ impl Built {
             };
             let kind = message["target"]["kind"][0].as_str().unwrap_or_default();
             if message["profile"]["test"] != true || kind == "example" {
-                built.programs.push(PathBuf::from(path));
+                let path = PathBuf::from(path);
+                match message["target"]["name"] == "lab" {
+                    true => built.lab = path,
+                    false => built.programs.push(path),
+                }
                 continue;
             }
             let folder = Path::new(manifest).parent().unwrap_or(Path::new("."));
@@ -115,6 +121,7 @@ mod tests {
             message("test", "it", true, r#""/t/it-1""#),
             message("bin", "canter", false, r#""/t/canter""#),
             message("example", "record", true, r#""/t/record""#),
+            message("example", "lab", true, r#""/t/lab""#),
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
         let built = Built::read(&messages);
@@ -122,5 +129,6 @@ mod tests {
             built.executables.iter().map(|one| (one.package.as_str(), one.name.as_str())).collect();
         assert_eq!(names, [("canter", "it"), ("canter", "unit")]);
         assert_eq!(built.programs, [PathBuf::from("/t/canter"), PathBuf::from("/t/record")]);
+        assert_eq!(built.lab, PathBuf::from("/t/lab"));
     }
 }

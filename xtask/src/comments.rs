@@ -1,29 +1,11 @@
 //! `make lint`: finds doc comments that lean on the item above. In an editor and on docs.rs, each stands alone.
 
-use crate::keys::output;
-use std::fs;
-
 /// Beginnings of a doc comment that is understood only with its neighbours.
 const LEANING: &[&str] = &["…", "It ", "Its ", "As [", "Of ", "The same", "That ", "Those ", "And "];
 
-/// Prints every doc comment below the current folder that does not stand alone; false when there are any.
-pub fn check() -> Result<bool, String> {
-    let files = output("git", &["ls-files", "*.rs"]).ok_or("git ls-files: failed (run this in a clone)")?;
-    let mut findings = 0;
-    for file in files.lines() {
-        let text = fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
-        for (line, comment) in leaning(&text) {
-            println!("{file}:{line}: a doc comment that does not stand alone: {comment}");
-            findings += 1;
-        }
-    }
-    println!("doc comments: {findings} that do not stand alone");
-    Ok(findings == 0)
-}
-
 /// Doc comments that do not stand alone, with the numbers of their lines: they begin by leaning on something, or they end
 /// with `…` to be continued by the next item's.
-fn leaning(text: &str) -> Vec<(usize, &str)> {
+pub fn leaning(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut above = None;
     for (number, line) in text.lines().enumerate() {

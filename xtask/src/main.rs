@@ -2,21 +2,23 @@
 //! first line states, as many at a time as there are processors, and does not repeat what passed with the same inputs.
 //!
 //!     cargo xtask test [--all] [WORD[,WORD...]]
-//!     cargo xtask comments
+//!     cargo xtask prose
 //!
 //! `--all` is everything, for hours. A word is a part of a module's name (`capture`, `canter::wire`), or a module and a part of
 //! a test's name (`wire::race`). AGAIN=1 also repeats what passed before.
-//! `comments` is the part of `make lint` that finds doc comments which do not stand alone.
+//! `prose` is the part of `make lint` that finds doc comments which do not stand alone, and lines of documents that are too long.
 
 mod built;
 mod comments;
 mod count;
+mod documents;
 mod host;
 mod keys;
 mod lanes;
 mod machine;
 mod plan;
 mod process;
+mod prose;
 mod summary;
 mod table;
 
@@ -69,7 +71,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[String]) -> Result<bool, Failure> {
     let usage =
-        || Failure("usage: cargo xtask test [--all] [WORD[,WORD...]], cargo xtask comments".to_owned(), 2);
+        || Failure("usage: cargo xtask test [--all] [WORD[,WORD...]], cargo xtask prose".to_owned(), 2);
     let (command, rest) = arguments.split_first().ok_or_else(usage)?;
     let all = rest.iter().any(|word| word == "--all");
     let words: Vec<&str> = rest
@@ -79,14 +81,14 @@ fn run(arguments: &[String]) -> Result<bool, Failure> {
         .map(str::trim)
         .filter(|word| !word.is_empty())
         .collect();
-    let is_known = matches!((command.as_str(), rest), ("test", _) | ("comments", []));
+    let is_known = matches!((command.as_str(), rest), ("test", _) | ("prose", []));
     if !is_known || words.iter().any(|word| word.starts_with('-')) {
         return Err(usage());
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().map_err(|e| e.to_string())?;
     env::set_current_dir(&root).map_err(|e| format!("{}: {e}", root.display()))?;
-    if command == "comments" {
-        return Ok(comments::check()?);
+    if command == "prose" {
+        return Ok(prose::check()?);
     }
     let (modules, has_tun) = (machine::modules(&root)?, host::has_tun());
     if !has_tun {

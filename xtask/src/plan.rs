@@ -292,7 +292,9 @@ impl Planner<'_> {
         tests: Vec<String>,
         whole: bool,
     ) -> Option<Planned> {
-        let (mut words, number) = (self.lab(machine, limit), tests.len());
+        let needs_canter = executable.package == "canter";
+        let program = if needs_canter { self.canter } else { &self.built.lab };
+        let (mut words, number) = (lab(program, machine, limit), tests.len());
         words.push(executable.path.display().to_string());
         if *machine != Machine::Host {
             let are_ignored = tests.iter().all(|test| executable.ignored.contains(test));
@@ -317,20 +319,15 @@ impl Planner<'_> {
         line.variables.push(("CARGO_MANIFEST_DIR".to_owned(), folder));
         line.variables.push(("CARGO_PKG_NAME".to_owned(), executable.package.clone()));
         planned.others.push(executable.path.clone());
-        // The lab is a part of canter, and tests of that package start it.
-        if executable.package == "canter" || *machine != Machine::Host {
-            planned.others.extend(self.built.programs.iter().cloned());
+        match needs_canter {
+            true => planned.others.extend(self.built.programs.iter().cloned()),
+            false if *machine != Machine::Host => planned.others.push(self.built.lab.clone()),
+            false => {}
+        }
+        if needs_canter || *machine != Machine::Host {
             planned.guess = Duration::from_secs(5 + 3 * number as u64);
         }
         (number > 0).then_some(planned)
-    }
-
-    /// The words before a program that runs on a machine.
-    fn lab(&self, machine: &Machine, limit: Duration) -> Vec<String> {
-        let Machine::Lab(options) = machine else { return Vec::new() };
-        let (canter, limit) = (self.canter.display().to_string(), format!("{}s", limit.as_secs()));
-        let words = [canter.as_str(), "lab", "--quiet"].into_iter().chain(options.split_whitespace());
-        words.chain(["--timeout", &limit, "--"]).map(str::to_owned).collect()
     }
 
     fn documentation(&self) -> Planned {
@@ -341,11 +338,12 @@ impl Planner<'_> {
     fn script(&self, script: &Script) -> Planned {
         let words = ["sh", "-c", script.command].map(str::to_owned).to_vec();
         let mut planned = self.planned(script.name.to_owned(), words, script.inputs);
-        for (name, path) in [("ROOT", self.root), ("CANTER", self.canter)] {
+        let program = if script.lab_only { &self.built.lab } else { self.canter };
+        for (name, path) in [("ROOT", self.root), ("CANTER", program)] {
             planned.line.variables.push((name.to_owned(), path.display().to_string()));
         }
         (planned.line.alone, planned.line.limit) = (script.alone, Duration::from_secs(script.limit_s));
-        planned.others.push(self.canter.to_owned());
+        planned.others.push(program.to_owned());
         let needs = script.needs.iter().map(|&need| need.to_owned()).collect();
         Planned { needs, guess: Duration::from_secs(90), ..planned }
     }
@@ -354,6 +352,14 @@ impl Planner<'_> {
         let line = Line::new(id, words, self.root);
         Planned::new(line, inputs)
     }
+}
+
+/// The words before a program that runs on a machine, which the command `lab` of `program` makes.
+fn lab(program: &Path, machine: &Machine, limit: Duration) -> Vec<String> {
+    let Machine::Lab(options) = machine else { return Vec::new() };
+    let (program, limit) = (program.display().to_string(), format!("{}s", limit.as_secs()));
+    let words = [program.as_str(), "lab", "--quiet"].into_iter().chain(options.split_whitespace());
+    words.chain(["--timeout", &limit, "--"]).map(str::to_owned).collect()
 }
 
 impl Planned {
@@ -423,7 +429,8 @@ mod tests {
             tests: names(tests),
             ignored: names(ignored),
         };
-        Built { executables: vec![executable], programs: vec![PathBuf::from("/t/canter")] }
+        let programs = vec![PathBuf::from("/t/canter")];
+        Built { executables: vec![executable], programs, lab: PathBuf::from("/t/lab") }
     }
 
     /// The commands of the lines of test executables, and the problems.
@@ -449,6 +456,25 @@ mod tests {
         assert_eq!(chosen(&["convert", "capture_w"], false), ["canter::convert", "canter::capture_wire"]);
         assert_eq!(chosen(&["bare_metal"], false), ["canter::bare_metal"]);
         assert!(chosen(&[], true).len() > chosen(&[], false).len());
+    }
+
+    #[test]
+    fn only_tests_of_canter_depend_on_its_program() {
+        let mut built = built("it", &["notation::a"], &["netlink::a"]);
+        built.executables[0].package = "canter-io".to_owned();
+        let others = |module: Module| {
+            let items = items(vec![Module { package: "canter-io".to_owned(), ..module }], &[], true);
+            let (root, canter) = (Path::new("/r"), Path::new("/t/canter"));
+            let (lines, _) = Planner { root, canter, built: &built, items: &items, chosen: &items }.plan();
+            let line = lines.into_iter().next().unwrap();
+            (line.line.words[0].clone(), line.others)
+        };
+        let (test, lab) = (PathBuf::from("/t/it-1"), PathBuf::from("/t/lab"));
+        assert_eq!(
+            others(module("netlink", &[("--cpus 2", false)])),
+            ("/t/lab".to_owned(), vec![test.clone(), lab])
+        );
+        assert_eq!(others(module("notation", &[("host", false)])), ("/t/it-1".to_owned(), vec![test]));
     }
 
     #[test]

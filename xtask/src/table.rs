@@ -7,6 +7,8 @@ pub struct Script {
     pub name: &'static str,
     /// For the shell, in the repository's folder; $CANTER is the program, $ROOT that folder.
     pub command: &'static str,
+    /// $CANTER is needed for its command `lab` only.
+    pub lab_only: bool,
     pub needs: &'static [&'static str],
     pub inputs: Inputs,
     pub limit_s: u64,
@@ -19,6 +21,7 @@ pub struct Script {
 const GATE: Script = Script {
     name: "",
     command: "",
+    lab_only: false,
     needs: &[],
     inputs: Inputs::Everything,
     limit_s: 900,
@@ -27,12 +30,15 @@ const GATE: Script = Script {
 };
 const ALL: Script = Script { all_only: true, limit_s: 3700, ..GATE };
 const BACK_END: Script = Script {
+    lab_only: true,
     needs: &["target/python-plugin/native", "target/python-can"],
     inputs: Inputs::Below(&[
         "python/",
         "kernel/",
         "crates/canter-io/",
         "crates/canter-frame/",
+        "crates/canter-formats/",
+        "crates/canter-signals/",
         "crates/sja1000/",
         "tests/requirements",
     ]),
@@ -70,6 +76,7 @@ pub const SCRIPTS: &[Script] = &[
     Script {
         name: "kernel::functions",
         command: "exec kernel/tests/run.sh 6.12 virtual functions.py",
+        lab_only: true,
         inputs: Inputs::Below(&["kernel/"]),
         ..GATE
     },
@@ -85,6 +92,14 @@ pub const SCRIPTS: &[Script] = &[
         command: r#"exec "$CANTER" lab --quiet --clock virtual --canchar virtual,3 -- python/tests/lab.sh \
             "$ROOT/target/python-can" "$ROOT/python/tests" -k 'duration or timestamp'"#,
         ..BACK_END_ALL
+    },
+    // Recordings as pyarrow tables, beside python-can and cantools: without a guest.
+    Script {
+        name: "python::tables",
+        command: "exec python/tests/tables.sh",
+        lab_only: false,
+        needs: &["target/python-plugin/native", "target/python"],
+        ..BACK_END
     },
     // python-can's own tests on the back-end.
     Script {
@@ -119,8 +134,10 @@ pub const SCRIPTS: &[Script] = &[
     made!("test-arm-lab"),
     made!("test-arm-host"),
     made!("test-deb"),
+    made!("test-dist"),
     made!("test-dkms"),
     made!("test-wheel"),
+    made!("test-fleet"),
     made!("test-package"),
     made!("test-hosts"),
     made!("test-bisect"),

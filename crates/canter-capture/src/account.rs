@@ -2,6 +2,7 @@
 //! place, and a verdict. `docs/capture.md` explains each field.
 
 use crate::{
+    bounds::BoundSpan,
     lost::Lost,
     verdict::{Method, Verdict},
 };
@@ -55,6 +56,78 @@ pub struct Event {
     pub what: String,
 }
 
+/// The windows of a recording with triggers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Triggered {
+    /// The conditions, as the user wrote them.
+    pub conditions: Vec<String>,
+    /// How much was kept before an event, in ns.
+    pub before_ns: u64,
+    /// How much was kept after an event, in ns.
+    pub after_ns: u64,
+    /// How often a condition was met.
+    pub events: u64,
+    /// The first thousand windows, each with its file.
+    pub windows: Vec<Window>,
+    /// Windows that are not in `windows`.
+    pub windows_left_out: u64,
+    /// Memory for frames that wait for an event, in bytes.
+    pub buffer_bytes: u64,
+    /// The most of it that was in use, in bytes.
+    pub buffer_high_water_bytes: u64,
+}
+
+/// The time around one or several events, of which every frame is in the files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Window {
+    /// The files of the window; several when a file reached the rotation size, or the disk failed.
+    pub files: Vec<String>,
+    /// The beginning, in ns of the real-time clock; not before the recording's first frame.
+    pub from_ns: u64,
+    /// The end, in ns of the real-time clock; not after the last frame.
+    pub until_ns: u64,
+    /// Whether the recording ended before the window.
+    #[serde(rename = "cut")]
+    pub is_cut: bool,
+    /// Frames in the files.
+    pub frames: u64,
+    /// The first hundred events.
+    pub causes: Vec<Event>,
+    /// Events that are not in `causes`.
+    pub causes_left_out: u64,
+}
+
+/// How a controller's clock was brought onto the system's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Alignment {
+    /// Frames stamped by the controller's clock; the others have the kernel's stamp.
+    pub frames: u64,
+    /// How much the system's clock gains on the controller's, in parts per billion; `None`: there were too few frames.
+    pub drift_ppb: Option<i64>,
+    /// How far a stamp may be from the time at which the controller took its own, at the end, in ns.
+    pub bound_ns: u32,
+    /// The greatest such bound, in ns: it is that of the first frames.
+    pub bound_max_ns: u32,
+    /// The bound of each second.
+    pub bounds: Vec<BoundSpan>,
+    /// How often the controller's clock was set or began anew.
+    pub restarts: u64,
+}
+
+/// What the kernel says about its clock, by the words of the program that keeps it: chrony, ntpd or ptp4l.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SystemClock {
+    /// Whether it is kept.
+    pub synchronized: bool,
+    /// The error that the keeper estimates, in ns.
+    pub error_ns: u64,
+    /// The greatest error that the keeper allows for, in ns.
+    pub error_max_ns: u64,
+    /// Which programs of those that keep clocks ran at the end: `chronyd`, `ntpd`, `ptp4l`, `phc2sys`, `timemaster`,
+    /// `systemd-timesyncd`. None need be visible from the recorder's container.
+    pub programs: Vec<String>,
+}
+
 /// An interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bus {
@@ -72,6 +145,8 @@ pub struct Bus {
     pub filtered: u64,
     /// Received after the frame limit (`--count`) was reached.
     pub beyond: u64,
+    /// Received outside of all windows of triggers, and deliberately not kept.
+    pub outside: u64,
     /// Frames that the interface has counted during the recording; `None`: it was removed and its counters are unknown.
     pub counted: Option<u64>,
     /// Received but not counted by the interface: error frames and echoes, which drivers do not count.
@@ -92,12 +167,37 @@ pub struct Bus {
     pub queue_lost: u64,
     /// Not written because of a disk error.
     pub disk_lost: u64,
+    /// Lost because the memory for frames before an event was full.
+    pub window_lost: u64,
+    /// How the controller's clock was brought onto the system's; `None`: stamps are the kernel's.
+    pub alignment: Option<Alignment>,
     /// Lost in the queue of its own socket or device file; `None`: it shares the ring.
     #[serde(skip)]
     pub(super) own_lost: Option<u64>,
     /// Whether this is a canchar device.
     #[serde(skip)]
     pub(super) is_device: bool,
+    /// Whether frames of another interface, which got this one's index, may be among its frames.
+    #[serde(skip)]
+    pub(super) is_mixed: bool,
+    /// Whether it counts a frame that is dropped later as received.
+    #[serde(skip)]
+    pub(super) drops: Drops,
+    /// Whether its driver counts error frames as received: that of a vcan does, those of controllers do not.
+    #[serde(skip)]
+    pub(super) counts_errors: bool,
+}
+
+/// Whether an interface counts a frame as received that the network stack then drops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Drops {
+    /// Some drivers count a frame before they hand it over, others afterwards.
+    #[default]
+    Unknown,
+    /// A vcan counts each frame before netif_rx() (`vcan_rx` in drivers/net/can/vcan.c).
+    Counted,
+    /// A vxcan counts a frame only if netif_rx() took it (`vxcan_xmit` in drivers/net/can/vxcan.c), as canchar does.
+    Uncounted,
 }
 
 /// The account of a recording.
@@ -126,6 +226,8 @@ pub struct Account {
     pub late: u64,
     /// How often the real-time clock was set during the recording.
     pub clock_steps: u64,
+    /// What keeps the real-time clock, at the end; `None`: the kernel does not say.
+    pub system_clock: Option<SystemClock>,
     /// Frames lost, by place.
     pub lost: Lost,
     /// How many more may be missing without a trace.
@@ -140,6 +242,8 @@ pub struct Account {
     pub events: Vec<Event>,
     /// Events that are not in `events`.
     pub events_left_out: u64,
+    /// The windows of triggers; `None`: the recording has no triggers, and keeps everything.
+    pub triggered: Option<Triggered>,
     /// Size of the ring, or of all sockets' queues, in bytes.
     pub ring_bytes: u64,
     /// Size of the RAM queue in bytes.
@@ -173,7 +277,8 @@ impl Bus {
 
     /// Frames that are in the file, or not and the account says why.
     pub(super) fn placed(&self) -> u64 {
-        self.in_file + self.filtered + self.beyond + self.queue_lost + self.disk_lost
+        let lost = self.queue_lost + self.disk_lost + self.window_lost;
+        self.in_file + self.filtered + self.beyond + self.outside + lost
     }
 }
 
@@ -228,6 +333,12 @@ impl fmt::Display for Account {
         }
         if self.late > 0 {
             write!(f, ", {} of them late", self.late)?;
+        }
+        if let Some(triggered) = &self.triggered {
+            let (events, windows) =
+                (triggered.events, triggered.windows.len() as u64 + triggered.windows_left_out);
+            let outside: u64 = self.buses.iter().map(|bus| bus.outside).sum();
+            write!(f, "; {events} events in {windows} windows, {outside} frames outside of them not kept")?;
         }
         if self.clock_steps > 0 {
             write!(f, "; the clock was set {} times", self.clock_steps)?;

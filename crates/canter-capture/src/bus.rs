@@ -1,8 +1,12 @@
 //! A bus of a recording: the interface that carries it now, the interfaces that carried it before, and the counts of
 //! its frames.
 
-use crate::counting::{Span, clock_offset_ns};
-use canter_frame::frame::ERR_FLAG;
+use crate::{
+    aligner::{Aligned, Aligner},
+    bounds::Bounds,
+    counting::{Span, clock_offset_ns},
+};
+use canter_frame::{RawRecord, frame::ERR_FLAG};
 use canter_io::{
     BitRate, Filters, Interface,
     captured::Captured,
@@ -10,13 +14,18 @@ use canter_io::{
     error_frame::ErrorFrame,
     interface::{FrameCounters, Kind},
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+
+/// How many of the interfaces that carried a bus before are known: more than come and go while frames wait in the kernel.
+const FORMER_MAX: usize = 64;
 
 /// A recorded interface and the counts of its frames.
 pub struct Bus {
     /// The name in the file: the interface's when it was found; for a device, without `/dev/`.
     pub name: String,
     pub interface: Interface,
+    /// The indexes of the interfaces that carried it before, the last one last: their last frames may still wait in the kernel.
+    pub former: VecDeque<u32>,
     /// The frames to record; `None`: all, error frames included.
     pub filters: Option<Filters>,
     /// The interface's counters when its counting began; `None`: the interface does not exist here now.
@@ -25,6 +34,8 @@ pub struct Bus {
     pub past: Option<FrameCounters>,
     /// Which stamps belong to the recording.
     pub span: Span,
+    /// Frames of another interface, which got this one's index, may be among its frames.
+    pub is_mixed: bool,
     /// The bit rate; `None`: unknown, or the bus load is not computed.
     pub rate: Option<BitRate>,
     pub busy_ns: u64,
@@ -35,6 +46,10 @@ pub struct Bus {
     /// How often its error frames reported each kind of error.
     pub errors: BTreeMap<&'static str, u64>,
     pub tally: Tally,
+    /// Stamps frames by the controller's clock; `None`: by the kernel's stamps.
+    pub aligner: Option<Aligner>,
+    /// How far these stamps may be wrong.
+    pub bounds: Bounds,
 }
 
 /// The counts of an interface's frames.
@@ -74,12 +89,28 @@ impl Bus {
             counters: None,
             past: Some(FrameCounters::default()),
             span: Span::default(),
+            former: VecDeque::new(),
+            is_mixed: false,
             rate,
             busy_ns: 0,
             is_received: false,
             own_lost: 0,
             errors: BTreeMap::new(),
             tally: Tally::default(),
+            aligner: None,
+            bounds: Bounds::default(),
+        }
+    }
+
+    /// The frame on the system's clock, by its controller's stamp if it has one and that is wanted.
+    pub fn aligned<'r>(&mut self, record: RawRecord<'r>) -> RawRecord<'r> {
+        match &mut self.aligner {
+            Some(aligner) if record.hardware_ns != 0 => {
+                let Aligned { stamp_ns, bound_ns } = aligner.align(record.hardware_ns, record.stamp_ns);
+                self.bounds.add(stamp_ns, bound_ns);
+                RawRecord { stamp_ns, bound_ns, ..record }
+            }
+            _ => record,
         }
     }
 
@@ -97,6 +128,16 @@ impl Bus {
     /// counted.
     pub fn has_uncounted_echo(&self) -> bool {
         self.interface.kind != Kind::Vcan
+    }
+
+    /// Notes that the interface was removed; `counters` are the last ones.
+    pub fn lose_interface(&mut self, counters: Option<FrameCounters>) {
+        self.add_counted(counters);
+        self.is_received = false;
+        self.former.push_back(self.interface.index);
+        if self.former.len() > FORMER_MAX {
+            self.former.pop_front();
+        }
     }
 
     /// Adds the interface's counts to `past`, because it was removed or the recording ends.

@@ -3,13 +3,14 @@
 //! bus and the bus's name.
 
 use crate::{
+    aligner::Aligner,
     bus::{Bus, is_device, name_in_file},
     chunk::{Chunk, Hold},
     counting::{self, Span},
     live::{Busy, Live},
     queue::{Item, Queue},
 };
-use canter_frame::BusId;
+use canter_frame::{BusId, RawRecord};
 use canter_io::{
     BitRate, Filters, Interface, InterfaceFilters,
     captured::Captured,
@@ -18,10 +19,7 @@ use canter_io::{
 };
 use std::{
     io,
-    sync::{
-        atomic::Ordering,
-        mpsc::{self, Receiver, RecvTimeoutError},
-    },
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
 };
@@ -30,6 +28,8 @@ use std::{
 const INDEX_MAX: u32 = 1 << 20;
 const UNKNOWN: u32 = u32::MAX;
 const UNWANTED: u32 = u32::MAX - 1;
+/// The interface no longer existed when the kernel was asked for its name: nobody knows whether it is to be recorded.
+const UNNAMED: u32 = u32::MAX - 2;
 /// The longest wait for the list of interfaces at the end, and when a frame comes from an unknown one.
 const LISTED: Duration = Duration::from_secs(1);
 /// The largest `struct canfd_frame`: an interface with a larger MTU can carry CAN XL frames.
@@ -54,8 +54,10 @@ pub struct Buses<'a> {
     monitor: Option<Monitor>,
     wanted: Vec<InterfaceFilters>,
     pub list: Vec<Bus>,
-    /// For each interface index, the position of its bus in `list`, or `UNKNOWN` or `UNWANTED`.
+    /// For each interface index, the position of its bus in `list`, or `UNKNOWN`, `UNWANTED` or `UNNAMED`.
     places: Vec<u32>,
+    /// Frames of interfaces that nobody could name.
+    pub unnamed: u64,
     /// Changes that the source has not followed yet.
     news: Vec<News>,
     /// The kernel has dropped reports of changes, and the list of interfaces was not asked for since.
@@ -64,6 +66,10 @@ pub struct Buses<'a> {
     listing: Option<Receiver<Vec<Interface>>>,
     /// The highest interface index when the recording began: interfaces with a higher one were created later.
     newest: u32,
+    /// Whether frames are stamped by their controllers' clocks.
+    aligns: bool,
+    /// Whether the load of each bus is computed.
+    computes_load: bool,
     /// The recording has begun: a device that is found now was created later.
     begun: bool,
     /// The recording has ended: an interface that is found now does not belong to it.
@@ -96,6 +102,7 @@ impl<'a> Buses<'a> {
         monitor: Option<Monitor>,
         wanted: Vec<InterfaceFilters>,
         found: Vec<Interface>,
+        aligns: bool,
     ) -> Self {
         let existing = Interface::list().unwrap_or_default();
         let newest = existing.iter().map(|one| one.index).max().unwrap_or(0);
@@ -106,10 +113,13 @@ impl<'a> Buses<'a> {
             wanted,
             list: Vec::new(),
             places: Vec::new(),
+            unnamed: 0,
             news: Vec::new(),
             missed: false,
             listing: None,
             newest,
+            aligns,
+            computes_load: live.wants_load(),
             begun: false,
             ended: false,
         };
@@ -164,7 +174,9 @@ impl<'a> Buses<'a> {
             self.live.log(format!("{name}: is a second interface of this name; it is recorded as {unused}"));
         }
         self.queue.send(Item::Interface(unused.clone()));
-        self.list.push(Bus::new(interface.clone(), unused, filters, self.rate(interface)));
+        let mut bus = Bus::new(interface.clone(), unused, filters, self.rate(interface));
+        bus.aligner = self.aligns.then(Aligner::default);
+        self.list.push(bus);
         Some(self.list.len() - 1)
     }
 
@@ -205,8 +217,7 @@ impl<'a> Buses<'a> {
     }
 
     fn rate(&self, interface: &Interface) -> Option<BitRate> {
-        let wanted = self.live.show_load.load(Ordering::Relaxed);
-        let nominal = interface.bitrate().filter(|_| wanted)?;
+        let nominal = interface.bitrate().filter(|_| self.computes_load)?;
         Some(BitRate { nominal, data: interface.data_bitrate().unwrap_or(0) })
     }
 
@@ -230,21 +241,29 @@ impl<'a> Buses<'a> {
 
     /// Copies the records that are to be recorded into `chunk`, with the positions of their buses.
     pub fn copy_wanted<'r>(&mut self, chunk: &mut Chunk, records: impl Iterator<Item = Captured<'r>>) {
-        // Matches once per chunk, not once per frame.
+        // Matches once per chunk, not once per frame. Only frames with notes have a stamp of their controller.
         match chunk {
-            Chunk::Classic(entries) => self.copy_wanted_to(entries, records),
-            Chunk::Fd(entries) => self.copy_wanted_to(entries, records),
-            Chunk::Noted(entries) => self.copy_wanted_to(entries, records),
+            Chunk::Classic(entries) => self.copy_wanted_to(entries, records, |_, record| record),
+            Chunk::Fd(entries) => self.copy_wanted_to(entries, records, |_, record| record),
+            Chunk::Noted(entries) => self.copy_wanted_to(entries, records, Bus::aligned),
         }
     }
 
     #[inline]
-    fn copy_wanted_to<'r>(&mut self, to: &mut impl Hold, records: impl Iterator<Item = Captured<'r>>) {
+    fn copy_wanted_to<'r>(
+        &mut self,
+        to: &mut impl Hold,
+        records: impl Iterator<Item = Captured<'r>>,
+        stamped: impl Fn(&mut Bus, RawRecord<'r>) -> RawRecord<'r>,
+    ) {
         for record in records {
             let place = self.place(record.interface);
-            let Some(bus) = self.list.get_mut(place as usize) else { continue };
+            let Some(bus) = self.list.get_mut(place as usize) else {
+                self.unnamed += u64::from(place == UNNAMED);
+                continue;
+            };
             if bus.wants(&record) {
-                to.hold(&record.on_bus(BusId(place)));
+                to.hold(&stamped(bus, record.on_bus(BusId(place))));
             }
         }
     }
@@ -253,28 +272,39 @@ impl<'a> Buses<'a> {
     /// read, or after the report of its removal; the indexes of devices are above the table.
     #[cold]
     fn discover(&mut self, index: u32) -> u32 {
-        let place = |buses: &Self| {
-            let has_index = |bus: &Bus| bus.interface.index == index;
-            let present = buses.list.iter().position(|bus| has_index(bus) && bus.is_present());
-            present.or_else(|| buses.list.iter().position(has_index)).map(|place| place as u32)
-        };
-        if let Some(place) = place(self) {
+        if let Some(place) = self.find_place(index, true) {
+            return place;
+        }
+        if !self.ended {
+            // The report of an interface precedes its first frame: the index of one that is gone may be another's now.
+            self.follow_changes();
+        }
+        if let Some(place) = self.find_place(index, true).or_else(|| self.find_place(index, false)) {
             return place;
         }
         if self.ended {
             return UNWANTED;
         }
-        // The report of an interface precedes its first frame.
         self.follow_changes_until(Instant::now() + LISTED);
-        if let Some(place) = place(self) {
+        if let Some(place) = self.find_place(index, true).or_else(|| self.find_place(index, false)) {
             return place;
         }
         match Interface::by_index(index) {
             Ok(interface) => self.adopt(interface, None),
-            Err(error) if error.is_transient() => {} // asked again at its next frame
-            Err(_) => self.remember(index, UNWANTED),
+            Err(error) if error.is_transient() => return UNNAMED, // asked again at its next frame
+            Err(_) => self.remember(index, UNNAMED),
         }
-        place(self).unwrap_or(UNWANTED)
+        self.find_place(index, true).unwrap_or(UNNAMED)
+    }
+
+    /// What is known of the interface with this index, which exists, or existed before.
+    fn find_place(&self, index: u32, exists: bool) -> Option<u32> {
+        let is_it = |bus: &Bus| match exists {
+            true => bus.interface.index == index && bus.is_present(),
+            false => bus.former.contains(&index),
+        };
+        let known = self.places.get(index as usize).copied().filter(|&place| place != UNKNOWN);
+        known.or_else(|| self.list.iter().position(is_it).map(|place| place as u32))
     }
 
     /// Reads the kernel's reports of changes, in their order. If it has dropped some, the buses are compared with the list of
@@ -321,14 +351,47 @@ impl<'a> Buses<'a> {
             ));
             self.monitor = None;
         }
+        if missed {
+            self.live.log(
+                "interfaces: the kernel has dropped reports of changes; canter asks for the list of interfaces instead".to_owned(),
+            );
+        }
+        self.follow(changes);
+        missed
+    }
+
+    /// Follows changes that were reported at the same time.
+    fn follow(&mut self, changes: Vec<Change>) {
+        let mut gone: Vec<u32> = Vec::new();
         for change in changes {
             match change {
-                Change::Is(interface, counters) => self.note_present(interface, Some(counters.into())),
-                Change::Gone(interface, counters) => self.note_gone(interface.index, Some(counters.into())),
+                Change::Is(interface, counters) => {
+                    if gone.contains(&interface.index) {
+                        self.note_reuse(&interface);
+                    }
+                    self.note_present(interface, Some(counters.into()));
+                }
+                Change::Gone(interface, counters) => {
+                    gone.push(interface.index);
+                    self.note_gone(interface.index, Some(counters.into()));
+                }
                 Change::Missed => {}
             }
         }
-        missed
+    }
+
+    /// Another interface has the index of one that has just gone: the frames that were received since the last look at the
+    /// reports may be of either.
+    fn note_reuse(&mut self, interface: &Interface) {
+        let is_other =
+            |bus: &&mut Bus| bus.interface.index == interface.index && bus.interface.name != interface.name;
+        for bus in self.list.iter_mut().filter(is_other).filter(|bus| !bus.is_present() && !bus.is_mixed) {
+            bus.is_mixed = true;
+            let (name, other) = (&bus.name, &interface.name);
+            self.live.log(format!(
+                "{name}: {other} has its index now; frames of {other} may be recorded as {name}"
+            ));
+        }
     }
 
     /// Compares the buses with the list of existing interfaces.
@@ -360,10 +423,12 @@ impl<'a> Buses<'a> {
         let Some(bus) = self.list.iter_mut().find(is_it) else {
             return self.adopt(interface, reported);
         };
-        let (name, was) = (&bus.name, &bus.interface);
+        let (name, was, mut is_mixed) = (&bus.name, &bus.interface, bus.is_mixed);
         if was.name != interface.name {
             let now = &interface.name;
             self.live.log(format!("{name}: was renamed to {now}; it is still recorded as {name}"));
+            // Without the report, nobody knows whether the interface was renamed or another one has its index.
+            is_mixed |= reported.is_none();
         }
         let change = |before: bool, now: bool, off: &str, on: &str| {
             if before != now {
@@ -385,7 +450,7 @@ impl<'a> Buses<'a> {
             "carries no CAN XL frames",
             "can carry CAN XL frames, which are not recorded",
         );
-        (bus.interface, bus.rate) = (interface, rate);
+        (bus.interface, bus.rate, bus.is_mixed) = (interface, rate, is_mixed);
     }
 
     /// Updates the bus of an interface or device that was removed; `counters` are its last counters.
@@ -398,8 +463,7 @@ impl<'a> Buses<'a> {
         let Some(place) = self.list.iter().position(is_it) else { return };
         let bus = &mut self.list[place];
         self.live.log(format!("{}: is gone", bus.name));
-        bus.add_counted(counters);
-        bus.is_received = false;
+        bus.lose_interface(counters);
         self.news.push(News::Gone { index, place });
     }
 
@@ -442,8 +506,11 @@ impl<'a> Buses<'a> {
     }
 
     /// Accepts all stamps from now on: those before and after a clock step cannot be compared.
-    pub fn clock_was_set(&mut self) {
-        self.list.iter_mut().for_each(|bus| bus.span.clock_was_set());
+    pub fn clock_was_set(&mut self, step_ns: i64) {
+        for bus in &mut self.list {
+            bus.span.clock_was_set();
+            bus.aligner.iter_mut().for_each(|aligner| aligner.clock_was_set(step_ns));
+        }
     }
 
     /// Adds up the counters, before one of 32 bits can wrap twice.
@@ -457,8 +524,26 @@ impl<'a> Buses<'a> {
         names.filter(|name| self.list.iter().all(|bus| bus.name != name_in_file(name)))
     }
 
+    /// Begins or ends to compute the load of each bus.
+    pub fn compute_load(&mut self, wanted: bool) {
+        if self.computes_load == wanted {
+            return;
+        }
+        self.computes_load = wanted;
+        let rates: Vec<Option<BitRate>> = self.list.iter().map(|bus| self.rate(&bus.interface)).collect();
+        self.list.iter_mut().zip(rates).for_each(|(bus, rate)| bus.rate = rate);
+    }
+
     pub fn busy(&self) -> Vec<Busy> {
-        let busy = |bus: &Bus| Busy { name: bus.name.clone(), busy_ns: bus.rate.map(|_| bus.busy_ns) };
+        let busy = |bus: &Bus| Busy {
+            name: bus.name.clone(),
+            frames: bus.tally.seen,
+            busy_ns: bus.rate.map(|_| bus.busy_ns),
+        };
         self.list.iter().map(busy).collect()
     }
 }
+
+#[cfg(test)]
+#[path = "buses/tests.rs"]
+mod tests;

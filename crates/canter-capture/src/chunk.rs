@@ -18,6 +18,7 @@ pub struct NotedEntry {
     frame: Entry<CANFD_MTU>,
     len: u8,
     direction: Option<Direction>,
+    bound_ns: u32,
     hardware_ns: u64,
 }
 
@@ -42,11 +43,11 @@ impl<const BYTES: usize> Hold for Vec<Entry<BYTES>> {
 
 impl Hold for Vec<NotedEntry> {
     fn hold(&mut self, record: &RawRecord<'_>) -> bool {
-        let RawRecord { stamp_ns, bus, bytes, direction, hardware_ns } = *record;
+        let RawRecord { stamp_ns, bus, bytes, direction, hardware_ns, bound_ns } = *record;
         let mut frame = Entry { stamp_ns, bus, bytes: [0; CANFD_MTU] };
         let Some(place) = frame.bytes.get_mut(..bytes.len()) else { return false };
         place.copy_from_slice(bytes);
-        self.push(NotedEntry { frame, len: bytes.len() as u8, direction, hardware_ns });
+        self.push(NotedEntry { frame, len: bytes.len() as u8, direction, bound_ns, hardware_ns });
         true
     }
 }
@@ -100,10 +101,10 @@ impl Chunk {
             Self::Classic(entries) => view(&entries[at]),
             Self::Fd(entries) => view(&entries[at]),
             Self::Noted(entries) => {
-                let NotedEntry { frame, len, direction, hardware_ns } = &entries[at];
+                let NotedEntry { frame, len, direction, bound_ns, hardware_ns } = &entries[at];
                 let bytes = &frame.bytes[..usize::from(*len)];
                 let record = RawRecord::new(frame.stamp_ns, frame.bus, bytes);
-                RawRecord { direction: *direction, hardware_ns: *hardware_ns, ..record }
+                RawRecord { direction: *direction, hardware_ns: *hardware_ns, bound_ns: *bound_ns, ..record }
             }
         }
     }
@@ -265,6 +266,7 @@ mod tests {
         let record = |stamp_ns, len, hardware_ns| RawRecord {
             direction: Some(Direction::Sent),
             hardware_ns,
+            bound_ns: 3,
             ..RawRecord::new(stamp_ns, BusId(7), &[3; CANFD_MTU][..len])
         };
         let (later, earlier) = (record(9, CAN_MTU, 1), record(8, CANFD_MTU, 0));

@@ -22,6 +22,30 @@ pub enum Error {
     FlushTooShort(Duration),
     /// The settings name no interface.
     NoInterface,
+    /// [`Settings::triggers`](crate::Settings::triggers) has no condition.
+    NoCondition,
+    /// Triggers need files, and the output is standard output.
+    TriggersStdout,
+    /// A condition names an interface that is not recorded.
+    NotRecorded {
+        /// The condition.
+        condition: String,
+        /// The interface that it names.
+        interface: String,
+    },
+    /// This condition needs error frames, which the filters of its interfaces do not pass.
+    NoErrorFrames(String),
+    /// The machine has not enough memory for the frames before an event.
+    WindowTooLong {
+        /// The time before an event.
+        before: Duration,
+        /// The memory that it takes, in bytes.
+        bytes: u128,
+        /// The memory that is left for it, in bytes.
+        left: u128,
+        /// The longest time for which there is memory, rounded down to whole seconds.
+        longest: Duration,
+    },
     /// The interface is given twice.
     NamedTwice(String),
     /// Frames of the interface cannot be recorded.
@@ -79,6 +103,30 @@ impl fmt::Display for Error {
                 write!(f, "flush interval: is too short (set at least {} ms)", least.as_millis())
             }
             Self::NoInterface => f.write_str("capture: no interface is given (`any` records all)"),
+            Self::NoCondition => f.write_str("triggers: there is no condition (record without triggers)"),
+            Self::TriggersStdout => f.write_str(
+                "-: trigger: standard output is one stream, and each event has a file (record to a file)",
+            ),
+            Self::NotRecorded { condition, interface } => {
+                write!(
+                    f,
+                    "trigger {condition:?}: {interface} is not recorded (record it, too, or name another one)"
+                )
+            }
+            Self::NoErrorFrames(condition) => write!(
+                f,
+                "trigger {condition:?}: the filters of its interfaces pass no error frames (add #FFFFFFFF to them)"
+            ),
+            Self::WindowTooLong { before, bytes, left, longest } => {
+                let mb = |bytes: &u128| bytes.div_ceil(1_000_000);
+                write!(
+                    f,
+                    "before: {before:?} take {} MB of memory at the buses' highest rate, and {} MB are free (at most {longest:?} \
+                     fit, or set a smaller window buffer)",
+                    mb(bytes),
+                    left / 1_000_000
+                )
+            }
             Self::NamedTwice(name) => {
                 write!(f, "{name}: is given twice (write all its filters after one name)")
             }

@@ -119,6 +119,27 @@ impl Files {
         })
     }
 
+    /// Creates no file yet: the first call of [`next`](Self::next) does, which gives it the number 1.
+    ///
+    /// # Errors
+    /// When files of an earlier recording exist and `overwrite` is not set.
+    pub fn create_later(target: &Path, retention: Retention, overwrite: bool) -> Result<Self> {
+        remove_earlier(target, overwrite)?;
+        Ok(Self {
+            target: target.to_owned(),
+            retention,
+            number: 0,
+            file: None,
+            path: target.to_owned(),
+            bytes: 0,
+            is_plain: false,
+            is_named: false,
+            closed: VecDeque::new(),
+            undeletable: Vec::new(),
+            deleted: Deleted::default(),
+        })
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,7 +1,7 @@
 //! From the counts of a recording to its losses and its verdict: one function, which touches nothing.
 
 use crate::{
-    account::Bus,
+    account::{Bus, Drops},
     lost::Lost,
     verdict::{Cause, Doubt, Fault, Method, Verdict},
 };
@@ -15,6 +15,8 @@ pub struct Counts<'a> {
     pub ring: RingLoss,
     /// Frames lost because a processor's backlog was full, of all interfaces of the machine.
     pub backlog_lost: u64,
+    /// Frames of interfaces that nobody could name.
+    pub unnamed: u64,
     /// Frames that were received and that neither the writer nor any place of loss has counted.
     pub inside: u64,
     /// Why the recording ended early or stopped writing; empty when it ended on request.
@@ -51,28 +53,36 @@ pub struct OfBus {
 /// Computes what was lost where, and the verdict.
 pub fn judge(counts: &Counts<'_>) -> Judgement {
     let ring = RingShare::new(counts);
-    let lost = lost(counts, &ring);
+    let unexplained = Unexplained::new(counts.buses, &ring);
+    let lost = lost(counts, &ring, unexplained.frames);
     let doubts: Vec<Vec<Doubt>> = counts.buses.iter().map(doubts).collect();
     let doubtful_frames = |doubts: &Vec<Doubt>| doubts.iter().map(|doubt| doubt.frames).sum::<u64>();
     let buses = counts.buses.iter().zip(&doubts).map(|(bus, doubts)| OfBus {
         ring_lost: bus.own_lost.or(ring.lost_of(bus)),
         doubtful: doubtful_frames(doubts),
     });
-    let buses: Vec<OfBus> = buses.collect();
+    let mut buses: Vec<OfBus> = buses.collect();
     let (own, on_ring): (Vec<_>, Vec<_>) =
         counts.buses.iter().zip(&buses).partition(|(bus, _)| bus.own_lost.is_some());
     let sum = |buses: &[(&Bus, &OfBus)]| buses.iter().map(|(_, of_bus)| of_bus.doubtful).sum::<u64>();
     // What the ring has counted beyond what the counters show to be missing is no longer in doubt.
     let of_ring = (ring.missing + sum(&on_ring)).saturating_sub(ring.missing.max(ring.lost));
-    let doubtful = sum(&own) + of_ring + ring.maybe_lost;
-    let shared = Doubt { bus: None, frames: ring.maybe_lost, cause: Cause::SharedRing };
-    let shared = (ring.maybe_lost > 0).then_some(shared);
+    let doubtful = sum(&own) + of_ring + ring.maybe_lost + unexplained.doubtful + counts.unnamed;
+    for (bus, counted) in buses.iter_mut().zip(counts.buses).filter(|_| unexplained.doubtful > 0) {
+        let is_in_doubt = counted.drops == Drops::Unknown;
+        bus.doubtful += if is_in_doubt { counted.missing().min(counted.driver_lost) } else { 0 };
+    }
+    let shared = [(ring.maybe_lost, Cause::SharedRing), (counts.unnamed, Cause::Unnamed)]
+        .map(|(frames, cause)| Doubt { bus: None, frames, cause })
+        .into_iter()
+        .filter(|doubt| doubt.frames > 0);
     let doubts: Vec<Doubt> = doubts.into_iter().flatten().chain(shared).collect();
     let verdict = match (faults(counts, &lost), doubts) {
         (faults, doubts) if faults.is_empty() && doubts.is_empty() => Verdict::Complete,
         (faults, doubts) if faults.is_empty() => Verdict::Ambiguous(doubts),
         (faults, doubts) => {
-            let causes: BTreeSet<Cause> = doubts.iter().map(|doubt| doubt.cause).collect();
+            let mut causes: BTreeSet<Cause> = doubts.iter().map(|doubt| doubt.cause).collect();
+            causes.extend((unexplained.doubtful > 0).then_some(Cause::Dropped));
             Verdict::Incomplete { faults, more: doubtful, causes }
         }
     };
@@ -113,7 +123,49 @@ impl RingShare {
     }
 }
 
-fn lost(Counts { buses, backlog_lost, .. }: &Counts<'_>, ring: &RingShare) -> Lost {
+/// Frames that interfaces have counted, that were not received, and that no queue has counted as lost.
+///
+/// A full backlog counts a frame in the interface's `rx_dropped` and in the processor's count (`enqueue_to_backlog` in
+/// net/core/dev.c). Whether the interface has counted the frame as received, too, depends on its driver. Such a frame is lost
+/// once, and explains a missing frame of its own bus only.
+#[derive(Debug, Default)]
+struct Unexplained {
+    /// Frames that no drop explains.
+    frames: u64,
+    /// Frames more, for which a drop need not be the explanation.
+    doubtful: u64,
+}
+
+impl Unexplained {
+    fn new(buses: &[Bus], ring: &RingShare) -> Self {
+        let mut all = Self::default();
+        for bus in buses {
+            if let Some(own_lost) = bus.own_lost {
+                let missing = bus.missing().saturating_sub(own_lost);
+                all.add(missing, missing.min(bus.driver_lost), bus.drops);
+            }
+        }
+        // The ring does not say of which bus its losses are.
+        let mut left = ring.missing.saturating_sub(ring.lost);
+        for drops in [Drops::Counted, Drops::Unknown] {
+            let on_ring = buses.iter().filter(|bus| bus.own_lost.is_none() && bus.drops == drops);
+            let dropped: u64 = on_ring.map(|bus| bus.missing().min(bus.driver_lost)).sum();
+            let explained = left.min(dropped);
+            left -= explained;
+            all.add(explained, explained, drops);
+        }
+        all.frames += left;
+        all
+    }
+
+    /// Adds missing frames of a bus; `dropped` is the greatest number of them that a drop may explain.
+    fn add(&mut self, missing: u64, dropped: u64, drops: Drops) {
+        self.frames += if drops == Drops::Uncounted { missing } else { missing - dropped };
+        self.doubtful += if drops == Drops::Unknown { dropped } else { 0 };
+    }
+}
+
+fn lost(Counts { buses, backlog_lost, .. }: &Counts<'_>, ring: &RingShare, unaccounted: u64) -> Lost {
     let sum = |count: fn(&Bus) -> u64| buses.iter().map(count).sum::<u64>();
     let own_lost = |of_devices| {
         let buses = buses.iter().filter(|bus| bus.is_device == of_devices);
@@ -123,9 +175,6 @@ fn lost(Counts { buses, backlog_lost, .. }: &Counts<'_>, ring: &RingShare) -> Lo
     // A full backlog counts at the interface too; the rest are frames of other networks.
     let is_known = buses.iter().all(|bus| bus.counted.is_some());
     let backlog = if is_known { *backlog_lost.min(&dropped) } else { *backlog_lost };
-    let missing_beyond_own =
-        sum(|bus| bus.own_lost.map_or(0, |own_lost| bus.missing().saturating_sub(own_lost)));
-    let missing_beyond_ring = ring.missing.saturating_sub(ring.lost);
     Lost {
         overrun_events: sum(|bus| bus.overrun_events),
         driver: dropped.saturating_sub(backlog),
@@ -134,17 +183,21 @@ fn lost(Counts { buses, backlog_lost, .. }: &Counts<'_>, ring: &RingShare) -> Lo
         device: own_lost(true),
         queue: sum(|bus| bus.queue_lost),
         disk: sum(|bus| bus.disk_lost),
-        unaccounted: (missing_beyond_own + missing_beyond_ring).saturating_sub(backlog),
+        window: sum(|bus| bus.window_lost),
+        unaccounted,
     }
 }
 
 /// What may hide losses of a bus.
 fn doubts(bus: &Bus) -> Vec<Doubt> {
-    // Equal counts leave no doubt: echoes and error frames would have to make up for the losses to the frame.
-    let is_equal = bus.ambiguous == 0 && bus.counted == Some(bus.seen);
+    // Equal counts leave no doubt when no echo came out: all of them would have to make up for as many losses. But a bus that
+    // destroys a frame has an error frame in its place.
+    let has_uncounted_error = bus.error_frames > 0 && !bus.counts_errors;
+    let is_equal = bus.ambiguous == 0 && bus.counted == Some(bus.seen) && !has_uncounted_error;
     let hidden = if is_equal { 0 } else { bus.possibly_missing() - bus.missing() };
     let cause = if bus.ambiguous > 0 { Cause::CloseToLimit } else { Cause::Uncounted };
-    [(hidden, cause), (bus.surplus(), Cause::Surplus)]
+    let surplus = if bus.is_mixed { (bus.seen, Cause::Reused) } else { (bus.surplus(), Cause::Surplus) };
+    [(hidden, cause), surplus]
         .into_iter()
         .filter(|(frames, _)| *frames > 0)
         .map(|(frames, cause)| Doubt { bus: Some(bus.name.clone()), frames, cause })

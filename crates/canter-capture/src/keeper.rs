@@ -1,7 +1,14 @@
 //! Copies received frames to the queue and counts them, also those for which the queue has no room.
 
-use crate::{buses::Buses, chunk::Chunk, queue::Queue};
+use crate::{
+    buses::Buses,
+    chunk::Chunk,
+    counting::{clock_offset_ns, clock_step},
+    live::Live,
+    queue::{Item, Queue},
+};
 use canter_io::captured::Captured;
+use std::time::Instant;
 
 /// Counts all frames, and moves those to be recorded to the queue.
 pub struct Keeper<'a> {
@@ -11,11 +18,42 @@ pub struct Keeper<'a> {
     pub kept: u64,
     /// Frames among them that were lost because the queue was full.
     pub queue_lost: u64,
+    live: &'a Live,
+    /// Real time minus monotonic time, in ns, at the last look.
+    clock_offset_ns: u64,
+    /// How often the clock was set.
+    pub clock_steps: u64,
+    /// When the clock was set last.
+    pub clock_set: Option<Instant>,
 }
 
 impl<'a> Keeper<'a> {
-    pub fn new(queue: &'a Queue, buses: Buses<'a>) -> Self {
-        Self { queue, buses, kept: 0, queue_lost: 0 }
+    pub fn new(queue: &'a Queue, buses: Buses<'a>, live: &'a Live) -> Self {
+        Self {
+            queue,
+            buses,
+            kept: 0,
+            queue_lost: 0,
+            live,
+            clock_offset_ns: clock_offset_ns(),
+            clock_steps: 0,
+            clock_set: None,
+        }
+    }
+
+    /// Looks whether the clock was set, and tells the writer.
+    pub fn check_clock(&mut self) {
+        let now_ns = clock_offset_ns();
+        let step_ns = clock_step(self.clock_offset_ns, now_ns);
+        self.clock_offset_ns = now_ns;
+        let Some(step_ns) = step_ns else { return };
+        let (way, ms) = (if step_ns < 0 { "back" } else { "forward" }, step_ns.unsigned_abs() / 1_000_000);
+        let text = format!("the clock was set {way} by {}.{:03} s", ms / 1000, ms % 1000);
+        self.live.log(text.clone());
+        self.clock_steps += 1;
+        self.clock_set = Some(Instant::now());
+        self.queue.send(Item::ClockStep(text, step_ns));
+        self.buses.clock_was_set(step_ns);
     }
 
     /// Moves the records to be recorded, at most `frames`, to the queue.
@@ -28,6 +66,8 @@ impl<'a> Keeper<'a> {
     /// queue is full, the frames count as lost there.
     #[inline]
     pub fn keep<'r>(&mut self, mut chunk: Chunk, records: impl Iterator<Item = Captured<'r>>) {
+        // Before the frames: the writer would take those that were stamped after a step for old ones, or ones of the future.
+        self.check_clock();
         self.buses.copy_wanted(&mut chunk, records);
         self.kept += chunk.len() as u64;
         if chunk.len() == 0 {

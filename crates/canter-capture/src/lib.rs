@@ -26,7 +26,8 @@
 //!
 //! # Modules
 //! `source` (the kernel's ring, or sockets) → `keeper` (copies frames and counts them, in the thread of `receiver`) →
-//! `queue` → `writer` (a thread that sorts them by `merge`, formats them and writes `files`) → `balance` → `account`.
+//! `queue` → `writer` (a thread that sorts them by `merge`) → `output` (formats them and writes `files`) → `balance` →
+//! `account`. With triggers, `windows` stands before `output`: `watch` looks for conditions, and frames wait in `waiting`.
 //! Beside the writer, `syncer` (a thread) syncs the file to the disk.
 //! `recording` starts the threads.
 //!
@@ -34,11 +35,14 @@
 //! From the bottom up: a module imports only modules in lines above its own (`tests/it/layers.rs` checks this):
 //!
 //! ```text
-//! error lost chunk counting
-//! verdict
+//! aligner bounds error lost chunk counting trigger waiting
+//! verdict watch
 //! account
-//! bus queue merge live files judge
+//! live
+//! bus queue merge files judge
 //! buses syncer
+//! output
+//! windows
 //! keeper ring writer
 //! source
 //! receiver settings
@@ -51,7 +55,9 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod aligner;
 mod balance;
+mod bounds;
 mod bus;
 mod buses;
 mod chunk;
@@ -63,6 +69,7 @@ mod keeper;
 mod live;
 mod lost;
 mod merge;
+mod output;
 mod queue;
 mod receiver;
 mod recording;
@@ -70,14 +77,21 @@ mod ring;
 mod settings;
 mod source;
 mod syncer;
+mod trigger;
 mod verdict;
+mod waiting;
+mod watch;
+mod windows;
 mod writer;
 
-pub use account::{Account, Bus, Deleted, Event, Written};
+pub use account::{Account, Alignment, Bus, Deleted, Event, SystemClock, Triggered, Window, Written};
+pub use aligner::{Aligned, Aligner};
+pub use bounds::BoundSpan;
 pub use canter_frame::{InterfaceFilters, TextError};
 pub use error::{Error, Result};
-pub use live::Busy;
+pub use live::{Busy, Current};
 pub use lost::Lost;
-pub use recording::Recording;
+pub use recording::{LostSoFar, Observer, Recording, Status};
 pub use settings::{FLUSH, FLUSH_MIN, QUEUE_BYTES, RING_BYTES, SYNC, Settings, default_sizes};
+pub use trigger::{AFTER, BEFORE, Condition, Content, ErrorKind, Pattern, Test, Triggers, When};
 pub use verdict::{Cause, Doubt, Fault, Method, Verdict};

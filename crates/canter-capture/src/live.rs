@@ -1,7 +1,8 @@
 //! The state of a recording while it runs. The recording threads never wait for a reader of this state.
 
-use crate::account::{Deleted, Event, Written};
+use crate::account::{Deleted, Event, Triggered, Written};
 use canter_io::clock;
+use serde::Serialize;
 use std::{
     collections::VecDeque,
     mem,
@@ -19,34 +20,59 @@ const ALARMS_MAX: usize = 1000;
 /// How many events wait to be reported; of more, the oldest are left out.
 const NEWS_MAX: usize = 1000;
 
-/// How long a bus has been busy since the recording began.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How many frames a bus had, and how long it was busy, since the recording began or since somebody asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Busy {
     /// The interface.
     pub name: String,
+    /// Frames received of it.
+    pub frames: u64,
     /// The time that its frames took on the wire, in ns, computed from their exact number of bits; `None`: the bit rate
     /// is unknown.
     pub busy_ns: Option<u64>,
 }
 
+/// A file that is being written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Current {
+    /// The path of the file.
+    pub name: String,
+    /// The size of the file in bytes.
+    pub bytes: u64,
+    /// When it was begun, in ns of the real-time clock.
+    pub since_ns: u64,
+}
+
 /// The frames that the writer has written and lost.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
+    /// The names of the interfaces, at the end.
+    pub names: Vec<String>,
     /// Frames in the files, of each interface.
     pub in_file: Vec<u64>,
     /// Frames not written because of a disk error, of each interface.
     pub lost: Vec<u64>,
     /// Frames after the frame limit was reached, of each interface.
     pub beyond: Vec<u64>,
+    /// Frames outside of all windows of triggers, of each interface.
+    pub outside: Vec<u64>,
+    /// Frames of windows for which there was no memory, of each interface.
+    pub window_lost: Vec<u64>,
     /// Frames written after younger ones.
     pub late: u64,
     /// The size of all files in bytes.
     pub bytes: u64,
     /// Why it does not write.
     pub error: Option<String>,
+    /// The file that is being written; `None`: none, between windows of triggers.
+    pub current: Option<Current>,
+    /// How often a condition of triggers was met.
+    pub triggered_events: u64,
     /// The files that exist.
     pub files: Vec<Written>,
     pub deleted: Deleted,
+    /// The windows of triggers, at the end.
+    pub triggered: Option<Triggered>,
 }
 
 /// Shared by the threads of a recording and its [`Recording`](crate::Recording).
@@ -61,8 +87,10 @@ pub struct Live {
     pub queue_lost: AtomicU64,
     /// Frames that the ring or the sockets have lost.
     pub ring_lost: AtomicU64,
-    /// Whether the receiver publishes `busy`.
+    /// Whether the receiver publishes `busy` all the time.
     pub show_load: AtomicBool,
+    /// Until when it does because somebody asked, in ns of the monotonic clock.
+    pub asked_until_ns: AtomicU64,
     pub busy: Mutex<Vec<Busy>>,
     /// The writer's progress so far.
     pub written: Mutex<Progress>,
@@ -103,6 +131,12 @@ impl Events {
 }
 
 impl Live {
+    /// Whether somebody wants to see what each bus does.
+    pub fn wants_load(&self) -> bool {
+        self.show_load.load(Ordering::Relaxed)
+            || self.asked_until_ns.load(Ordering::Relaxed) > clock::monotonic_ns()
+    }
+
     /// Adds an event with the current time.
     pub fn log(&self, what: String) {
         self.add(what, false);
@@ -136,11 +170,11 @@ impl Live {
         (events.kept.clone(), events.left_out)
     }
 
-    /// Frames lost so far in the ring, the sockets, the RAM queue and at the disk; other losses are known at the end only.
+    /// Frames lost so far in the ring, the sockets, memory and at the disk; other losses are known at the end only.
     pub fn lost(&self) -> u64 {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let at_disk: u64 = written.lost.iter().sum();
-        self.ring_lost.load(Ordering::Relaxed) + self.queue_lost.load(Ordering::Relaxed) + at_disk
+        let by_writer: u64 = written.lost.iter().chain(&written.window_lost).sum();
+        self.ring_lost.load(Ordering::Relaxed) + self.queue_lost.load(Ordering::Relaxed) + by_writer
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Lost {
     pub queue: u64,
     /// Not written because of a disk error.
     pub disk: u64,
+    /// The memory for frames before an event (`--window-buffer`) was full.
+    pub window: u64,
     /// Counted by an interface, never received by the recorder, and not counted at any other place.
     pub unaccounted: u64,
 }
@@ -30,7 +32,7 @@ impl Lost {
     }
 
     /// Each place with its frames; `network_queue` names the queue between kernel and recorder.
-    pub(super) fn places(&self, network_queue: &'static str) -> [(&'static str, u64); 7] {
+    pub(super) fn places(&self, network_queue: &'static str) -> [(&'static str, u64); 8] {
         [
             ("the driver", self.driver),
             ("the backlog", self.backlog),
@@ -38,6 +40,7 @@ impl Lost {
             ("the device's queue", self.device),
             ("the RAM queue", self.queue),
             ("the disk", self.disk),
+            ("the window buffer", self.window),
             ("an unknown place", self.unaccounted),
         ]
     }

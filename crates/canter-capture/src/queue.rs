@@ -1,7 +1,7 @@
 //! The RAM queue between the receiver and the writer: frames wait here while the disk stalls. Its size in bytes is
 //! limited. When it is full, the receiver discards and counts frames, so that the ring does not fill.
 
-use crate::chunk::Chunk;
+use crate::{chunk::Chunk, live::Progress};
 use canter_formats::Closing;
 use std::{
     collections::VecDeque,
@@ -17,11 +17,16 @@ pub enum Item {
     Chunk(Chunk),
     /// A new interface; the first is number 0.
     Interface(String),
-    /// The real-time clock was set; a sentence for the file.
-    ClockStep(String),
-    /// The end of the recording: the statistics of each interface, and the verdict.
-    End(Vec<Closing>, String),
+    /// The real-time clock was set; a sentence for the file, and by how much, in ns.
+    ClockStep(String, i64),
+    /// The program asks for an event, at this time of the real-time clock; the cause.
+    Event(u64, String),
+    /// The end of the recording.
+    End(Ending),
 }
+
+/// Makes the statistics of each interface and the verdict, for the end of the last file, from what was written.
+pub type Ending = Box<dyn FnOnce(&Progress) -> (Vec<Closing>, String) + Send>;
 
 /// How many empty chunks are kept for reuse: more than arrive between two rounds of the writer. Without reuse, malloc
 /// would return memory freed by the other thread to the kernel, which clears each page before it hands it out again.

@@ -1,16 +1,7 @@
 //! The receiver's thread: moves frames from the ring, the sockets or the devices to the queue, and counts every frame. It
 //! does as little work per frame as possible, so that the ring does not fill.
 
-use crate::{
-    bus::Bus,
-    counting::{clock_offset_ns, clock_step},
-    judge::RingLoss,
-    keeper::Keeper,
-    live::Live,
-    queue::Item,
-    source::Source,
-    verdict::Method,
-};
+use crate::{bus::Bus, judge::RingLoss, keeper::Keeper, live::Live, source::Source, verdict::Method};
 use canter_io::{clock, loss::Watch};
 use std::{
     io,
@@ -26,8 +17,6 @@ const CHORES: Duration = Duration::from_millis(100);
 const CLOCK_SETTLED: Duration = Duration::from_secs(2);
 /// The interval at which it adds up the interfaces' counters: one of 32 bits wraps after 56 h on a full bus.
 const COUNT_ON: Duration = Duration::from_secs(600);
-/// The interval at which it publishes the bus load.
-const BUSY: Duration = Duration::from_millis(200);
 
 /// The receiver's result.
 pub struct Report {
@@ -38,6 +27,8 @@ pub struct Report {
     pub ring: RingLoss,
     /// Frames lost because a processor's backlog was full, of all interfaces.
     pub backlog_lost: u64,
+    /// Frames of interfaces that nobody could name, which are not in the files.
+    pub unnamed: u64,
     /// How often the real-time clock was set.
     pub clock_steps: u64,
     pub started_ns: u64,
@@ -53,12 +44,8 @@ pub struct Receiver<'a> {
     live: &'a Live,
     backlog: Option<Watch>,
     started_ns: u64,
-    clock_steps: u64,
-    /// When the clock was set last.
-    clock_set: Option<Instant>,
     chores_done: Instant,
     counted_on: Instant,
-    busy_shown: Instant,
 }
 
 impl<'a> Receiver<'a> {
@@ -66,24 +53,12 @@ impl<'a> Receiver<'a> {
     pub fn new(source: Source, keeper: Keeper<'a>, live: &'a Live) -> Self {
         let (backlog, started_ns) = (Watch::start(&[]).ok(), clock::realtime_ns());
         let now = Instant::now();
-        Self {
-            source,
-            keeper,
-            live,
-            backlog,
-            started_ns,
-            clock_steps: 0,
-            clock_set: None,
-            chores_done: now,
-            counted_on: now,
-            busy_shown: now,
-        }
+        Self { source, keeper, live, backlog, started_ns, chores_done: now, counted_on: now }
     }
 
     /// Receives until a request to stop or an error.
     pub fn run(mut self) -> Report {
         let mut error = None;
-        let mut offset_ns = clock_offset_ns();
         while !self.live.stop.load(Ordering::Acquire) {
             let received = self.receive();
             match received.and(self.chores()) {
@@ -96,13 +71,9 @@ impl<'a> Receiver<'a> {
                 Ok(()) => {}
             }
             self.live.rounds.fetch_add(1, Ordering::Relaxed);
-            let now_ns = clock_offset_ns();
-            if let Some(step_ns) = clock_step(offset_ns, now_ns) {
-                self.clock_was_set(step_ns);
-            }
-            offset_ns = now_ns;
+            self.keeper.check_clock();
         }
-        self.finish(error, offset_ns)
+        self.finish(error)
     }
 
     fn receive(&mut self) -> io::Result<()> {
@@ -114,13 +85,6 @@ impl<'a> Receiver<'a> {
         keeper.queue.set_complete_until(source.complete_until_ns());
         live.frames.store(keeper.kept, Ordering::Relaxed);
         live.queue_lost.store(keeper.queue_lost, Ordering::Relaxed);
-        if live.show_load.load(Ordering::Relaxed) && self.busy_shown.elapsed() > BUSY {
-            // If a reader holds the lock now, the next round publishes.
-            if let Ok(mut shown) = live.busy.try_lock() {
-                *shown = keeper.buses.busy();
-            }
-            self.busy_shown = Instant::now();
-        }
         Ok(())
     }
 
@@ -136,6 +100,12 @@ impl<'a> Receiver<'a> {
             self.counted_on = Instant::now();
             keeper.buses.count_on();
         }
+        let wants_load = live.wants_load();
+        keeper.buses.compute_load(wants_load);
+        // If a reader holds the lock now, the next round publishes.
+        if wants_load && let Ok(mut shown) = live.busy.try_lock() {
+            *shown = keeper.buses.busy();
+        }
         let lost = source.ring_drops()? + source.own_drops(&mut keeper.buses)?;
         live.ring_lost.store(lost, Ordering::Relaxed);
         Ok(())
@@ -150,25 +120,13 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    fn clock_was_set(&mut self, step_ns: i64) {
-        let (way, ms) = (if step_ns < 0 { "back" } else { "forward" }, step_ns.unsigned_abs() / 1_000_000);
-        let text = format!("the clock was set {way} by {}.{:03} s", ms / 1000, ms % 1000);
-        self.live.log(text.clone());
-        self.clock_steps += 1;
-        self.clock_set = Some(Instant::now());
-        self.keeper.queue.send(Item::ClockStep(text));
-        self.keeper.buses.clock_was_set();
-    }
-
     /// Ends the recording: reads all counters, then takes the frames received before that out of the kernel.
-    fn finish(mut self, mut error: Option<String>, offset_ns: u64) -> Report {
-        if let Some(step_ns) = clock_step(offset_ns, clock_offset_ns()) {
-            self.clock_was_set(step_ns);
-        }
-        let clock_was_set = self.clock_set.is_some_and(|when| when.elapsed() < CLOCK_SETTLED);
+    fn finish(mut self, mut error: Option<String>) -> Report {
+        self.keeper.check_clock();
+        let clock_was_set = self.keeper.clock_set.is_some_and(|when| when.elapsed() < CLOCK_SETTLED);
         self.source.note_devices(&mut self.keeper.buses);
         self.follow_changes();
-        let Self { mut source, mut keeper, live, backlog, started_ns, clock_steps, .. } = self;
+        let Self { mut source, mut keeper, live, backlog, started_ns, .. } = self;
         for name in keeper.buses.missing() {
             live.log(format!("{name}: never appeared"));
         }
@@ -187,12 +145,13 @@ impl<'a> Receiver<'a> {
         let ring = RingLoss { frames, before_end, is_shared: source.has_shared_ring() };
         let backlog_lost = backlog.and_then(|watch| watch.losses().ok()).map_or(0, |losses| losses.backlog);
         Report {
+            unnamed: keeper.buses.unnamed,
             buses: keeper.buses.list,
             method: source.method(),
             ring_bytes: source.bytes() as u64,
             ring,
             backlog_lost,
-            clock_steps,
+            clock_steps: keeper.clock_steps,
             started_ns,
             ended_ns,
             error,

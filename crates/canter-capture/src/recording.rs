@@ -6,16 +6,20 @@ use crate::{
     buses::Buses,
     files::{Files, Unsynced, folder_of, sync_folder_of},
     keeper::Keeper,
-    live::{Busy, Live, Progress},
+    live::{Busy, Current, Live, Progress},
+    output::Output,
     queue::{Item, Queue},
     receiver::{self, Receiver},
     settings::Settings,
     source::Source,
     syncer::Syncer,
+    trigger::Triggers,
+    windows::Windows,
     writer,
 };
 use canter_formats::{Closing, Format};
-use canter_io::{Interface, InterfaceFilters, monitor::Monitor, thread};
+use canter_io::{Interface, clock, file, monitor::Monitor, thread};
+use serde::Serialize;
 use std::{
     fs::Permissions,
     io::Write,
@@ -31,6 +35,113 @@ struct Shared {
     live: Live,
 }
 
+/// How long each bus is looked at after somebody asked for the status, in ns.
+const LOOKED_AT_NS: u64 = 5_000_000_000;
+
+/// Why a recording without a receiver has no counts.
+const RECEIVER_ENDED: &str =
+    "a fault of canter: its receiver has ended with its counts (a line above says where)";
+
+/// What a recording does now.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// The output as given in the settings.
+    pub output: String,
+    /// The time of this status, in ns of the monotonic clock: differences are exact also when the clock is set.
+    pub monotonic_ns: u64,
+    /// The time of this status, in ns of the real-time clock.
+    pub at_ns: u64,
+    /// When the recording began, in ns of the real-time clock.
+    pub started_ns: u64,
+    /// Frames received that pass the filters.
+    pub frames: u64,
+    /// Frames lost so far, at the places that are known while it runs.
+    pub lost: LostSoFar,
+    /// Each bus; empty until it was asked for.
+    pub buses: Vec<Busy>,
+    /// Memory of the RAM queue in use, in bytes.
+    pub queue_used_bytes: u64,
+    /// The most of it that was in use, in bytes.
+    pub queue_high_water_bytes: u64,
+    /// The size of the RAM queue, in bytes.
+    pub queue_bytes: u64,
+    /// Bytes written to all files.
+    pub bytes: u64,
+    /// Frames in the files.
+    pub frames_in_files: u64,
+    /// Frames outside of all windows of triggers, which were not kept.
+    pub frames_outside: u64,
+    /// The file that is being written; `None`: none, between windows of triggers.
+    pub file: Option<Current>,
+    /// Room on the disk, in bytes; `None`: unknown.
+    pub free_bytes: Option<u64>,
+    /// The conditions of triggers; `None`: everything is recorded.
+    pub triggers: Option<Vec<String>>,
+    /// How often a condition was met.
+    pub triggered_events: u64,
+    /// Why it does not write now; empty when it does.
+    pub trouble: String,
+}
+
+/// Frames lost so far.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct LostSoFar {
+    /// In the ring, the sockets, or the devices' queues.
+    pub ring: u64,
+    /// Because the RAM queue was full.
+    pub queue: u64,
+    /// Because of a disk error.
+    pub disk: u64,
+    /// Because the memory for frames before an event was full.
+    pub window: u64,
+}
+
+/// Reads the status of a recording, from any thread. The recording never waits for it.
+#[derive(Clone)]
+pub struct Observer {
+    shared: Arc<Shared>,
+    output: PathBuf,
+    started_ns: u64,
+    queue_bytes: u64,
+    triggers: Option<Vec<String>>,
+}
+
+impl Observer {
+    /// What the recording does now.
+    pub fn status(&self) -> Status {
+        let Shared { live, queue } = &*self.shared;
+        live.asked_until_ns.store(clock::monotonic_ns() + LOOKED_AT_NS, Ordering::Relaxed);
+        let written = live.written.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let sum = |counts: &[u64]| counts.iter().sum::<u64>();
+        let (used, high_water) = queue.used();
+        Status {
+            output: self.output.display().to_string(),
+            monotonic_ns: clock::monotonic_ns(),
+            at_ns: clock::realtime_ns(),
+            started_ns: self.started_ns,
+            frames: live.frames.load(Ordering::Relaxed),
+            lost: LostSoFar {
+                ring: live.ring_lost.load(Ordering::Relaxed),
+                queue: live.queue_lost.load(Ordering::Relaxed),
+                disk: sum(&written.lost),
+                window: sum(&written.window_lost),
+            },
+            buses: live.busy.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            queue_used_bytes: used as u64,
+            queue_high_water_bytes: high_water as u64,
+            queue_bytes: self.queue_bytes,
+            bytes: written.bytes,
+            frames_in_files: sum(&written.in_file),
+            frames_outside: sum(&written.outside),
+            file: written.current,
+            free_bytes: file::room(folder_of(&self.output)).ok(),
+            triggers: self.triggers.clone(),
+            triggered_events: written.triggered_events,
+            trouble: written.error.unwrap_or_default(),
+        }
+    }
+}
+
 /// A running recording. [`stop`](Self::stop) and then [`finish`](Self::finish) end it. A recording that is dropped
 /// continues until the process ends.
 pub struct Recording {
@@ -38,9 +149,11 @@ pub struct Recording {
     output: PathBuf,
     format: &'static Format,
     queue_bytes: usize,
+    observer: Observer,
     receiver: Option<JoinHandle<receiver::Report>>,
     writer: Option<JoinHandle<Progress>>,
-    received: Option<receiver::Report>,
+    /// What was received; `None`: it has not ended, or it has panicked.
+    received: Option<Arc<receiver::Report>>,
 }
 
 impl Recording {
@@ -53,25 +166,44 @@ impl Recording {
         let style = settings.style()?;
         let monitor = Monitor::open().ok(); // before `find`, so that no later change is missed
         let found = settings.find()?;
+        let buffer = settings.window_buffer(&found)?;
         let shared = Arc::new(Shared { queue: Queue::new(settings.queue_bytes), live: Live::default() });
         shared.live.show_load.store(settings.bus_load, Ordering::Relaxed);
         let source = Source::open(&settings.source_options(&found), &found, &shared.live)?;
         let Settings { output, overwrite, .. } = settings;
         let syncer = settings.sync.map(|_| Syncer::start(Box::new(Unsynced::sync))).transpose();
         let syncer = syncer.map_err(Error::Thread)?;
-        let files = Files::create(output, settings.rotates(), settings.retention(), *overwrite)?;
-        let (receiver, ready) = spawn_receiver(&shared, source, monitor, settings.interfaces.clone(), found)?;
+        let files = match &settings.triggers {
+            None => Files::create(output, settings.rotates(), settings.retention(), *overwrite)?,
+            Some(_) => Files::create_later(output, settings.retention(), *overwrite)?,
+        };
+        let windows = settings.triggers.clone().zip(buffer).map(|(triggers, (bytes, text))| {
+            shared.live.log(text);
+            (triggers, bytes)
+        });
+        let (receiver, ready) = spawn_receiver(&shared, source, monitor, settings, found)?;
         let writer = {
             let shared = Arc::clone(&shared);
             named("canter-write").spawn(move || {
                 let _ = thread::stand_back(); // the receiver goes first: its frames wait in the kernel, those of this thread in memory
-                writer::run(&shared.queue, &shared.live, files, style, syncer)
+                let live = &shared.live;
+                let windows = windows.map(|(triggers, bytes)| Windows::new(triggers, bytes, live));
+                writer::run(&shared.queue, live, Output::new(files, style, live, syncer), windows)
             })
         };
         let writer = writer.map_err(Error::Thread)?;
         let _ = ready.recv(); // counting has begun, or the receiver panicked: `stop` reports that
+        let texts = |triggers: &Triggers| triggers.conditions.iter().map(|one| one.text.clone()).collect();
+        let observer = Observer {
+            shared: Arc::clone(&shared),
+            output: output.clone(),
+            started_ns: clock::realtime_ns(),
+            queue_bytes: settings.queue_bytes as u64,
+            triggers: settings.triggers.as_ref().map(texts),
+        };
         Ok(Self {
             shared,
+            observer,
             output: output.clone(),
             format: style.format,
             queue_bytes: settings.queue_bytes,
@@ -113,9 +245,19 @@ impl Recording {
         self.shared.live.busy.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Reads the status, from any thread.
+    pub fn observer(&self) -> Observer {
+        self.observer.clone()
+    }
+
     /// The events since the last call: an interface disappeared or came back, the disk is full.
     pub fn events(&mut self) -> Vec<Event> {
         self.shared.live.take_events()
+    }
+
+    /// With [`Settings::triggers`]: an event at this time of the real-time clock, in ns, for this reason.
+    pub fn trigger(&self, at_ns: u64, reason: impl Into<String>) {
+        self.shared.queue.send(Item::Event(at_ns, reason.into()));
     }
 
     /// Stops receiving: the frames received up to now belong to the recording. Takes about 0.2 s. The writer continues
@@ -123,10 +265,20 @@ impl Recording {
     pub fn stop(&mut self) {
         self.shared.live.stop.store(true, Ordering::Release); // pairs with the receiver's Acquire load
         let Some(receiver) = self.receiver.take() else { return };
-        let Ok(received) = receiver.join() else { return };
-        let account = Account::of_received(&received);
-        self.shared.queue.send(Item::End(closings(&account), account.verdict.to_string()));
-        self.received = Some(received);
+        self.received = receiver.join().ok().map(Arc::new);
+        let received = self.received.clone();
+        let ending = move |written: &Progress| match &received {
+            Some(received) => {
+                let account = Account::new(received, written);
+                (closings(&account), account.verdict.to_string())
+            }
+            None => {
+                let account = Account::of_written(written, RECEIVER_ENDED);
+                let unknown = |one| Closing { lost: None, lost_by_system: None, ..one };
+                (closings(&account).into_iter().map(unknown).collect(), account.verdict.to_string())
+            }
+        };
+        self.shared.queue.send(Item::End(Box::new(ending)));
     }
 
     /// After [`stop`](Self::stop): whether all frames have been written.
@@ -158,7 +310,11 @@ impl Recording {
     fn account(&self, written: &Progress, balance: fn(&receiver::Report, &Progress) -> Account) -> Account {
         let mut account = match &self.received {
             Some(received) => balance(received, written),
-            None => Account::default(), // the receiver has ended, and with it its counts
+            None => Account {
+                started_ns: self.observer.started_ns,
+                ended_ns: clock::realtime_ns(),
+                ..Account::of_written(written, RECEIVER_ENDED)
+            },
         };
         account.file = self.output.display().to_string();
         account.format = self.format.name.to_owned();
@@ -211,14 +367,15 @@ fn spawn_receiver(
     shared: &Arc<Shared>,
     source: Source,
     monitor: Option<Monitor>,
-    wanted: Vec<InterfaceFilters>,
+    settings: &Settings,
     found: Vec<Interface>,
 ) -> Result<(JoinHandle<receiver::Report>, Ready)> {
     let (started, ready) = std::sync::mpsc::channel();
     let shared = Arc::clone(shared);
+    let (wanted, aligns) = (settings.interfaces.clone(), settings.clock_align);
     let run = move || {
-        let buses = Buses::new(&shared.queue, &shared.live, monitor, wanted, found);
-        let receiver = Receiver::new(source, Keeper::new(&shared.queue, buses), &shared.live);
+        let buses = Buses::new(&shared.queue, &shared.live, monitor, wanted, found, aligns);
+        let receiver = Receiver::new(source, Keeper::new(&shared.queue, buses, &shared.live), &shared.live);
         let _ = started.send(());
         receiver.run()
     };
@@ -230,14 +387,16 @@ fn named(name: &str) -> std::thread::Builder {
     std::thread::Builder::new().name(name.to_owned())
 }
 
-/// The statistics of each interface in a pcapng file. The writer adds the frames that the disk lost.
+/// The statistics of each interface in a pcapng file.
 fn closings(account: &Account) -> Vec<Closing> {
     let closing = |bus: &Bus| Closing {
         started_ns: account.started_ns,
         ended_ns: account.ended_ns,
         received: bus.counted,
         lost: Some(bus.driver_lost),
-        lost_by_system: Some(bus.ring_lost.unwrap_or_default() + bus.queue_lost),
+        lost_by_system: Some(
+            bus.ring_lost.unwrap_or_default() + bus.queue_lost + bus.disk_lost + bus.window_lost,
+        ),
     };
     let mut closings: Vec<Closing> = account.buses.iter().map(closing).collect();
     // Losses of unknown interfaces are in the statistics of those that miss frames, so that the sum is right.
@@ -254,3 +413,7 @@ fn closings(account: &Account) -> Vec<Closing> {
     }
     closings
 }
+
+#[cfg(test)]
+#[path = "recording/tests.rs"]
+mod tests;

@@ -3,11 +3,14 @@
 use crate::{
     Error, Result,
     files::{Retention, is_stdout},
+    output::Style,
     source::SourceOptions,
-    writer::Style,
+    trigger::Triggers,
+    waiting::{CLASSIC_BYTES, OTHER_BYTES, SLACK_BYTES},
 };
 use canter_formats::{FORMATS, Format, by_extension};
-use canter_io::{Interface, InterfaceFilters, carrier::Access};
+use canter_frame::{Filters, Frame, Identifier};
+use canter_io::{BitRate, Interface, InterfaceFilters, carrier::Access};
 use std::{path::PathBuf, sync::OnceLock, time::Duration};
 
 pub use canter_io::capture_ring::RING_BYTES;
@@ -19,15 +22,19 @@ pub const QUEUE_BYTES: usize = 256 << 20;
 /// much less as both need to fit into a quarter of its memory.
 pub fn default_sizes() -> (usize, usize) {
     static SIZES: OnceLock<(usize, usize)> = OnceLock::new();
-    *SIZES.get_or_init(|| {
-        sizes_for(std::fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(memory_kib))
-    })
+    *SIZES.get_or_init(|| sizes_for(memory_kib("MemTotal")))
 }
 
-/// What `/proc/meminfo` says about all memory.
-fn memory_kib(text: &str) -> Option<usize> {
-    text.lines()
-        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.trim().parse().ok())
+/// What `/proc/meminfo` says under this name.
+fn memory_kib(name: &str) -> Option<usize> {
+    kib_of(&std::fs::read_to_string("/proc/meminfo").ok()?, name)
+}
+
+fn kib_of(text: &str, name: &str) -> Option<usize> {
+    let value = |line: &str| {
+        line.strip_prefix(name)?.strip_prefix(':')?.trim().strip_suffix(" kB")?.trim().parse().ok()
+    };
+    text.lines().find_map(value)
 }
 
 fn sizes_for(memory_kib: Option<usize>) -> (usize, usize) {
@@ -85,8 +92,13 @@ pub struct Settings {
     pub direction: bool,
     /// Also record the controllers' hardware stamps; pcapng only. Uses sockets instead of the ring.
     pub hardware_stamps: bool,
+    /// Stamp frames on the system's clock by the controllers' hardware stamps where there are some, with a bound of the error.
+    /// Implies [`hardware_stamps`](Self::hardware_stamps).
+    pub clock_align: bool,
     /// Start even if an interface does not exist or is down.
     pub wait_for_interfaces: bool,
+    /// Keep only the time around events, a file for each; `None`: keep everything.
+    pub triggers: Option<Triggers>,
     /// Compute the load of each bus, which costs about a hundred instructions per frame.
     pub bus_load: bool,
 }
@@ -114,9 +126,15 @@ impl Settings {
             sync: Some(SYNC),
             direction: false,
             hardware_stamps: false,
+            clock_align: false,
             wait_for_interfaces: false,
+            triggers: None,
             bus_load: false,
         }
+    }
+
+    fn records_hardware_stamps(&self) -> bool {
+        self.hardware_stamps || self.clock_align
     }
 
     pub(crate) fn rotates(&self) -> bool {
@@ -151,13 +169,14 @@ impl Settings {
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::NamedTwice(twice[0].to_owned()));
         }
-        if self.retention().deletes() && !self.rotates() {
+        if self.retention().deletes() && !self.rotates() && self.triggers.is_none() {
             return Err(Error::KeepWithoutRotation);
         }
         if self.rotates() && is_stdout(&self.output) {
             return Err(Error::RotatesStdout);
         }
-        if self.hardware_stamps && !format.keeps.is_some_and(|keeps| keeps.hardware_stamps) {
+        self.check_triggers()?;
+        if self.records_hardware_stamps() && !format.keeps.is_some_and(|keeps| keeps.hardware_stamps) {
             return Err(Error::NoHardwareStamps(self.output.clone()));
         }
         if self.flush < FLUSH_MIN {
@@ -174,6 +193,65 @@ impl Settings {
             flush: self.flush,
             sync: self.sync.unwrap_or(Duration::MAX),
         })
+    }
+
+    /// Refuses triggers that no frame could meet.
+    fn check_triggers(&self) -> Result<()> {
+        let Some(Triggers { conditions, .. }) = &self.triggers else { return Ok(()) };
+        if conditions.is_empty() {
+            return Err(Error::NoCondition);
+        }
+        if is_stdout(&self.output) {
+            return Err(Error::TriggersStdout);
+        }
+        for condition in conditions {
+            let is_meant = |one: &&InterfaceFilters| {
+                let wanted = condition.interface.as_deref();
+                wanted.is_none_or(|wanted| one.interface == wanted || one.interface == "any")
+            };
+            let mut meant = self.interfaces.iter().filter(is_meant).peekable();
+            if let (None, Some(interface)) = (meant.peek(), &condition.interface) {
+                let (condition, interface) = (condition.text.clone(), interface.clone());
+                return Err(Error::NotRecorded { condition, interface });
+            }
+            let lacks_errors =
+                |one: &InterfaceFilters| one.filters != Filters::default() && one.filters.error_mask == 0;
+            if condition.when.needs_error_frames() && meant.all(lacks_errors) {
+                return Err(Error::NoErrorFrames(condition.text.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The memory for frames that wait for an event, in bytes, with a sentence about it.
+    ///
+    /// # Errors
+    /// The machine does not have it.
+    pub(crate) fn window_buffer(&self, found: &[Interface]) -> Result<Option<(usize, String)>> {
+        let Some(Triggers { before, buffer_bytes, .. }) = &self.triggers else { return Ok(None) };
+        let (mut rate, mut frames) = (0, 0);
+        found.iter().map(highest_rate).for_each(|(bus_frames, bus_bytes)| {
+            (rate, frames) = (rate + bus_bytes, frames + bus_frames);
+        });
+        // Without any interface yet, as for one.
+        let rate = if found.is_empty() { HIGHEST.1 } else { rate };
+        let frames = if found.is_empty() { HIGHEST.0 } else { frames };
+        let needed = u128::from(rate) * before.as_nanos() / 1_000_000_000 + SLACK_BYTES as u128;
+        let bytes = buffer_bytes.map_or(needed, |bytes| bytes as u128);
+        let queues = (self.ring_bytes + self.queue_bytes) as u128;
+        let free = memory_kib("MemAvailable").map(|kib| (kib as u128) << 10);
+        let left = free.map_or(u128::MAX, |free| free.saturating_sub(queues));
+        if bytes > left.min(usize::MAX as u128) {
+            let longest = left.saturating_sub(SLACK_BYTES as u128) / u128::from(rate.max(1));
+            let longest = Duration::from_secs(longest as u64);
+            return Err(Error::WindowTooLong { before: *before, bytes, left, longest });
+        }
+        let (mb, buses) = (bytes.div_ceil(1_000_000), found.len().max(1));
+        let text = format!(
+            "capture: nothing is written before an event; {before:?} before it take at most {mb} MB of memory \
+             ({buses} buses, {frames} frames/s)"
+        );
+        Ok(Some((bytes as usize, text)))
     }
 
     /// The interfaces that the settings name, and with `any` all others.
@@ -220,18 +298,39 @@ impl Settings {
             _ => None,
         };
         let existing = Interface::list().unwrap_or_default();
-        let is_found = |index| found.iter().any(|one| one.index == index);
+        // One that is down takes no room, and each frame's sender would pay for it in the kernel's filter; that it comes up is
+        // reported.
+        let is_unwanted = |one: &&Interface| one.up && found.iter().all(|wanted| wanted.index != one.index);
         SourceOptions {
-            unwanted: existing.iter().map(|one| one.index).filter(|&index| !is_found(index)).collect(),
+            unwanted: existing.iter().filter(is_unwanted).map(|one| one.index).collect(),
             network: !network.is_empty(),
             single,
             devices,
             fd: self.any() || self.wait_for_interfaces || found.iter().any(Interface::supports_fd),
             bytes: self.ring_bytes,
             direction: self.direction,
-            hardware_stamps: self.hardware_stamps,
+            hardware_stamps: self.records_hardware_stamps(),
         }
     }
+}
+
+/// Frames per second of a full bus of 1 Mbit/s, and the memory in bytes per second that they take while they wait.
+const HIGHEST: (u64, u64) = (21_277, 21_277 * CLASSIC_BYTES as u64);
+
+/// The most frames of an interface per second, and the most memory in bytes per second that its frames take while they wait.
+/// An interface without a bit rate counts as one of 1 Mbit/s.
+fn highest_rate(interface: &Interface) -> (u64, u64) {
+    let nominal = interface.bitrate().unwrap_or(1_000_000);
+    let rate = BitRate { nominal, data: interface.data_bitrate().unwrap_or(0) };
+    let id = Identifier::Sff(0x555); // few stuff bits
+    let per_second = |frame: Option<Frame>| {
+        let ns = frame.map_or(0, |frame| frame.duration_with_interframe_ns(rate));
+        1_000_000_000u64.checked_div(ns).unwrap_or_default() + 1
+    };
+    let classic = per_second(Frame::classic(id, &[]).ok());
+    let fd = if interface.supports_fd() { per_second(Frame::fd(id, &[], 1).ok()) } else { 0 };
+    let bytes = (classic * CLASSIC_BYTES as u64).max(fd * OTHER_BYTES as u64);
+    (classic.max(fd), bytes)
 }
 
 /// Refuses an interface that is down or bus-off before a file is created: no frame would arrive.
@@ -248,7 +347,7 @@ mod tests {
 
     #[test]
     fn the_default_sizes_are_a_quarter_of_a_small_machine_s_memory() {
-        let sizes = |text: &str| sizes_for(memory_kib(text));
+        let sizes = |text: &str| sizes_for(kib_of(text, "MemTotal"));
         assert_eq!(sizes("MemTotal:        8048576 kB\nMemFree: 1 kB"), (RING_BYTES, QUEUE_BYTES));
         assert_eq!(sizes("nothing"), (RING_BYTES, QUEUE_BYTES));
         let (ring, queue) = sizes("MemTotal:         443392 kB"); // a Raspberry Pi Zero 2

@@ -40,7 +40,7 @@ pub struct SourceOptions {
     pub network: bool,
     /// The name of the only network interface to be recorded, if there is only one.
     pub single: Option<String>,
-    /// The indexes of the CAN interfaces that exist and are not to be recorded.
+    /// The indexes of the CAN interfaces that are up and not to be recorded.
     pub unwanted: Vec<u32>,
     /// Paths of canchar devices.
     pub devices: Vec<String>,
@@ -191,7 +191,11 @@ impl Source {
         let until_ns = now_ns + IN_FLIGHT_NS;
         match &mut self.network {
             None => Ok(()),
-            Some(Network::Ring(ring)) => ring.packets.drain(|block| keep_block(keeper, block)),
+            Some(Network::Ring(ring)) => {
+                // An interface may have counted a frame that still waits in a processor's backlog.
+                ring.receive_for(IN_FLIGHT_NS, |block| keep_block(keeper, block))?;
+                ring.packets.drain(|block| keep_block(keeper, block))
+            }
             Some(Network::Sockets { sockets, .. }) => {
                 let direction = self.direction;
                 while sockets.complete_until_ns() < until_ns && begun.elapsed() < DRAIN_MAX {

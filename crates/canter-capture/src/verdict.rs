@@ -74,6 +74,12 @@ pub enum Cause {
     Uncounted,
     /// More frames were received than the interface's counters explain.
     Surplus,
+    /// Frames were dropped, and the interface may have counted them as received before, or not.
+    Dropped,
+    /// Frames came from interfaces that no longer existed when the kernel was asked for their names.
+    Unnamed,
+    /// The index of an interface was given to another one, and their frames may be mixed.
+    Reused,
     /// The ring has lost frames, of the recorded interfaces or of others.
     SharedRing,
 }
@@ -195,6 +201,11 @@ impl fmt::Display for Cause {
                 "as many echoes or error frames, which its driver does not count, would hide them"
             }
             Self::Surplus => "as many were received that its counters do not explain",
+            Self::Dropped => "as many were dropped that its driver may have counted as received, or not",
+            Self::Unnamed => {
+                "as many came from interfaces that were gone before canter could ask for their names"
+            }
+            Self::Reused => "another interface got its index, and as many may be frames of that one",
             Self::SharedRing => "the ring has lost as many, of these or of interfaces that are not recorded",
         })
     }

@@ -1,482 +1,84 @@
-//! The writer's thread: queue → merge → format → files. After a disk error the file ends with the last whole entry, and frames
-//! are still counted; the recording continues in another file as soon as one can be written.
+//! The writer's thread: queue → merge → windows of triggers → output.
 
 use crate::{
-    Error,
-    account::Written,
-    files::{Files, State},
     live::{Live, Progress},
     merge::{Merge, Piece},
-    queue::{Item, Queue},
-    syncer::Syncer,
+    output::Output,
+    queue::{Ending, Item, Queue},
+    windows::Windows,
 };
-use canter_formats::{Append, Closing, Format};
-use canter_frame::RawRecord;
 use canter_io::clock;
 use std::{
     collections::VecDeque,
-    io,
-    sync::{PoisonError, atomic::Ordering},
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
 /// The longest wait for a message of the queue.
-const LOOK: Duration = Duration::from_millis(100);
-/// Formatted frames are written when they have this size in bytes, or the age that the flush interval allows. The size
-/// fits into a processor's cache.
-const WRITE_BYTES: usize = 64 << 10;
-/// The age that a frame may already have when the flush timer runs: 60 ms until the kernel hands over its block, one
-/// [`LOOK`] until the block is taken, [`QUIET_LOOKS`] without a message after the last frame, and one until the timer is
-/// checked.
-const HOLD: Duration = Duration::from_millis(480);
+pub const LOOK: Duration = Duration::from_millis(100);
 /// After this number of looks without a message, no older frame can arrive before those that are held back. Counts looks,
 /// not time: while the whole process is stopped, time passes and the ring fills.
-const QUIET_LOOKS: u32 = 2;
-/// How often a recording that could not be written tries to continue in another file.
-const RETRY: Duration = Duration::from_secs(1);
-/// A recording continues in another file only when the disk has this much room, in bytes: a disk that is filled again at
-/// once must not get thousands of tiny files.
-const ROOM_BYTES: u64 = 1 << 20;
+pub const QUIET_LOOKS: u32 = 2;
 /// How often the writer looks which closed files are not to stay, and whether its own counts add up.
 const CHECK: Duration = Duration::from_secs(10);
-/// The zstd level: the fastest one costs least per frame and reduces the data written by a fifth.
-const ZSTD_LEVEL: i32 = 1;
 
-/// The part of the settings that the writer needs.
-#[derive(Clone, Copy, Debug)]
-pub struct Style {
-    pub format: &'static Format,
-    /// Creates the format's appender.
-    pub append: canter_formats::format::MakeAppend,
-    /// In a log, stamps with 9 digits after the decimal point.
-    pub ns: bool,
-    pub zstd: bool,
-    /// The frame limit.
-    pub frames_max: u64,
-    /// Start the next file when the current one has this size, in bytes.
-    pub rotate_bytes: Option<u64>,
-    /// Start the next file when the current one has this age.
-    pub rotate_age: Option<Duration>,
-    pub flush: Duration,
-    /// How often the file is synced to the disk.
-    pub sync: Duration,
+/// Where frames go: to the file, or through the windows of triggers.
+struct Stage<'a> {
+    output: Output<'a>,
+    windows: Option<Windows<'a>>,
 }
 
-/// Formats entries and writes them in large pieces.
-struct Output<'a> {
-    style: Style,
-    files: Files,
-    live: &'a Live,
-    /// `None`: files are synced only when they are closed.
-    syncer: Option<Syncer>,
-    /// When the last sync began, and the size of the file then, in bytes.
-    synced: (Instant, u64),
-    format: Box<dyn Append>,
-    packer: Option<zstd::bulk::Compressor<'static>>,
-    names: Vec<String>,
-    buffer: Vec<u8>,
-    /// The buffer is written when it has this size, in bytes.
-    write_at: usize,
-    /// For each entry in the buffer, where it ends, and the interface of its frame, or `NO_FRAME`.
-    entries: Vec<(u32, u32)>,
-    /// How many frames of each interface are in the buffer.
-    pending: Vec<u64>,
-    report: Progress,
-    /// The account of the current file, and its frames of each interface.
-    current: Written,
-    in_current: Vec<u64>,
-    last_ns: u64,
-    began: Instant,
-    written: Instant,
-    /// When it was last checked that the file is still in its place.
-    checked: Instant,
-    /// How many frames may still be written before the limit.
-    left: u64,
-    /// Since the disk failed.
-    outage: Option<Outage>,
-    /// When the recording continued in another file the last time.
-    continued: Option<Instant>,
-}
-
-/// A time in which frames cannot be written.
-struct Outage {
-    began: Instant,
-    lost_before: u64,
-    retry: Instant,
-}
-
-const NO_FRAME: u32 = u32::MAX;
-
-impl<'a> Output<'a> {
-    fn new(files: Files, style: Style, live: &'a Live, syncer: Option<Syncer>) -> Self {
-        let mut output = Self {
-            style,
-            files,
-            live,
-            syncer,
-            synced: (Instant::now(), 0),
-            format: (style.append)(style.ns),
-            packer: None,
-            names: Vec::new(),
-            buffer: Vec::with_capacity(2 * WRITE_BYTES),
-            write_at: WRITE_BYTES,
-            entries: Vec::new(),
-            pending: Vec::new(),
-            report: Progress::default(),
-            current: Written::default(),
-            in_current: Vec::new(),
-            last_ns: 0,
-            began: Instant::now(),
-            written: Instant::now(),
-            checked: Instant::now(),
-            left: style.frames_max,
-            outage: None,
-            continued: None,
-        };
-        if style.zstd {
-            let packer = zstd::bulk::Compressor::new(ZSTD_LEVEL).and_then(|mut packer| {
-                packer.include_checksum(true)?;
-                Ok(packer)
-            });
-            match packer {
-                Ok(packer) => output.packer = Some(packer),
-                Err(error) => output.fail(format!("zstd: {error}")),
-            }
+impl Stage<'_> {
+    fn frames(&mut self, piece: Piece<'_>) {
+        match &mut self.windows {
+            None => self.output.frames(piece),
+            Some(windows) => windows.frames(piece, &mut self.output),
         }
-        output.begin();
-        output
-    }
-
-    /// Formats the header of a file.
-    fn begin(&mut self) {
-        self.format = (self.style.append)(self.style.ns);
-        self.format.begin(&mut self.buffer);
-        for name in &self.names {
-            self.format.interface(&mut self.buffer, name);
-        }
-        self.note(NO_FRAME);
-        (self.current, self.began) = (Written::default(), Instant::now());
-        self.synced = (Instant::now(), 0);
-        if let Some(syncer) = &mut self.syncer {
-            syncer.next_file();
-        }
-        self.in_current.fill(0);
-        self.set_write_at();
-    }
-
-    fn note(&mut self, interface: u32) {
-        self.entries.push((self.buffer.len() as u32, interface));
     }
 
     fn interface(&mut self, name: String) {
-        self.format.interface(&mut self.buffer, &name);
-        self.names.push(name);
-        let Progress { in_file, lost, beyond, .. } = &mut self.report;
-        let all = [in_file, lost, beyond, &mut self.in_current, &mut self.pending];
-        all.into_iter().for_each(|counts| counts.push(0));
-        self.note(NO_FRAME);
+        if let Some(windows) = &mut self.windows {
+            windows.add_bus(&name);
+        }
+        self.output.interface(name);
     }
 
-    fn frames(&mut self, Piece { chunk, places, late }: Piece<'_>) {
-        let taken = self.left.min(places.len() as u64);
-        self.left -= taken;
-        let until = places.start + taken as usize;
-        chunk.each(places.start..until, |record| self.frame(record, late));
-        chunk.each(until..places.end, |record| {
-            if let Some(beyond) = self.report.beyond.get_mut(record.bus.index()) {
-                *beyond += 1;
-            }
+    fn clock_was_set(&mut self, text: &str, step_ns: i64) {
+        if let Some(windows) = &mut self.windows {
+            windows.clock_was_set(step_ns, clock::realtime_ns());
+        }
+        self.output.remark(text);
+    }
+
+    fn event(&mut self, at_ns: u64, what: String) {
+        if let Some(windows) = &mut self.windows {
+            windows.request(at_ns, what);
+        }
+    }
+
+    /// All frames with stamps before this were taken.
+    fn pass(&mut self, stamp_ns: u64) {
+        if let Some(windows) = &mut self.windows {
+            windows.pass(stamp_ns, &mut self.output);
+        }
+    }
+
+    fn finish(mut self, late: u64, ending: Ending) -> Progress {
+        let Some(mut windows) = self.windows else { return self.output.finish(late, ending) };
+        let causes = windows.last_words(&mut self.output);
+        let with_causes: Ending = Box::new(move |written| {
+            let (closings, verdict) = ending(written);
+            let about = causes.map_or_else(|| verdict.clone(), |causes| format!("{causes}; {verdict}"));
+            (closings, about)
         });
-    }
-
-    #[inline]
-    fn frame(&mut self, record: &RawRecord<'_>, late: bool) {
-        self.format.frame(&mut self.buffer, record, late);
-        self.note(record.bus.0);
-        if let Some(count) = self.pending.get_mut(record.bus.index()) {
-            *count += 1;
-        }
-        if self.current.first_ns == 0 {
-            self.current.first_ns = record.stamp_ns;
-        }
-        self.last_ns = record.stamp_ns;
-        if self.buffer.len() >= self.write_at {
-            self.write();
-            self.rotate_when_full();
-        }
-    }
-
-    fn rotate_when_full(&mut self) {
-        let full = self.style.rotate_bytes.is_some_and(|most| self.files.bytes() >= most);
-        if full && self.report.error.is_none() {
-            self.rotate();
-        }
-    }
-
-    /// Limits the buffer so that an uncompressed file ends with the frame that reaches the rotation size.
-    fn set_write_at(&mut self) {
-        let most = self.style.rotate_bytes.filter(|_| self.packer.is_none());
-        let left = most.map_or(WRITE_BYTES as u64, |most| most.saturating_sub(self.files.bytes()));
-        self.write_at = left.min(WRITE_BYTES as u64) as usize;
-    }
-
-    /// Writes the buffer, or counts its frames as lost.
-    fn write(&mut self) {
-        let written = if self.report.error.is_none() { self.write_buffer() } else { 0 };
-        let lost = self.entries.iter().rev().take_while(|&&(end, _)| end as usize > written);
-        for &(_, interface) in lost.filter(|&&(_, interface)| interface != NO_FRAME) {
-            self.report.lost[interface as usize] += 1;
-            self.pending[interface as usize] -= 1;
-        }
-        for (at, frames) in self.pending.iter_mut().enumerate() {
-            let frames = std::mem::take(frames);
-            self.report.in_file[at] += frames;
-            self.in_current[at] += frames;
-            self.current.frames += frames;
-        }
-        self.current.last_ns = self.last_ns;
-        self.buffer.clear();
-        self.entries.clear();
-        self.written = Instant::now();
-        self.set_write_at();
-        self.publish();
-    }
-
-    /// Writes the buffer. Returns how many of its bytes are in the file, up to the last whole entry.
-    fn write_buffer(&mut self) -> usize {
-        let packed = self.packer.as_mut().map(|packer| packer.compress(&self.buffer));
-        let before = self.files.bytes();
-        let (whole, error) = match packed {
-            Some(Err(error)) => (0, Some(error)),
-            // A reader cannot use an incomplete zstd frame.
-            Some(Ok(packed)) => match self.files.write(&packed) {
-                (_, None) => (self.buffer.len(), None),
-                (taken, error) => {
-                    self.files.cut(taken);
-                    (0, error)
-                }
-            },
-            None => match self.files.write(&self.buffer) {
-                (taken, None) => (taken, None),
-                (taken, error) => {
-                    let ends = self.entries.iter().map(|&(end, _)| end as usize);
-                    let whole = ends.take_while(|&end| end <= taken).last().unwrap_or(0);
-                    self.files.cut(taken - whole);
-                    (whole, error)
-                }
-            },
-        };
-        self.report.bytes += self.files.bytes() - before;
-        if let Some(error) = error {
-            let is_full = error.kind() == io::ErrorKind::StorageFull;
-            self.fail(Error::file(self.files.path(), "write", error).to_string());
-            if let Some(outage) = self.outage.as_mut().filter(|_| is_full) {
-                outage.retry = outage.began + RETRY;
-            }
-        }
-        whole
-    }
-
-    /// Publishes the account so far, in case the next write stalls.
-    fn publish(&self) {
-        let mut shown = self.live.written.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.clone_from(&self.report);
-        drop(shown);
-    }
-
-    fn fail(&mut self, error: String) {
-        let until = match self.may_continue() {
-            true => "until another file can be written",
-            false => "from now on",
-        };
-        self.live.alarm(format!("{error}; {until} frames are counted but not written"));
-        self.report.error = Some(error);
-        let (began, lost_before) = (Instant::now(), self.report.lost.iter().sum());
-        // The first time at once: a file that was removed or is too large says nothing against the disk.
-        let retry = self.continued.map_or(began, |continued| continued + RETRY);
-        self.outage.get_or_insert(Outage { began, lost_before, retry });
-    }
-
-    fn may_continue(&self) -> bool {
-        self.files.may_continue() && self.packer.is_some() == self.style.zstd
-    }
-
-    /// Continues in another file after an error, when it is time to look, and the disk has room.
-    fn try_to_continue(&mut self) {
-        let Some(outage) = self.outage.as_mut().filter(|outage| outage.retry <= Instant::now()) else {
-            return;
-        };
-        outage.retry = Instant::now() + RETRY;
-        self.settle();
-        self.check_file();
-        let current = std::mem::take(&mut self.current);
-        if let Err(error) = self.files.leave(current) {
-            self.lose_file(Error::file(self.files.path(), "sync", error).to_string());
-        }
-        if !self.may_continue() || !self.files.make_room(ROOM_BYTES) || self.files.next().is_err() {
-            return;
-        }
-        let Some(Outage { began, lost_before, .. }) = self.outage.take() else { return };
-        (self.report.error, self.continued) = (None, Some(Instant::now()));
-        self.begin();
-        let (path, seconds) = (self.files.path().display(), began.elapsed().as_secs());
-        let lost = self.report.lost.iter().sum::<u64>() - lost_before;
-        self.live.alarm(format!("{path}: the recording continues here, {lost} frames and {seconds} s later"));
-        self.write(); // its header shows whether the disk takes it
-    }
-
-    /// A file that was removed, replaced or changed while it was open, also during an outage, has taken its frames with it.
-    fn check_file(&mut self) {
-        let what = match self.files.state() {
-            State::Intact => return,
-            State::Removed => "was removed while it was written",
-            State::Changed => "was truncated or written by another program while it was written",
-        };
-        self.lose_file(format!("{}: {what}", self.files.path().display()));
-        self.report.bytes -= self.files.give_up();
-    }
-
-    /// Syncs the file when it is time, in another thread, with all frames so far: what that has synced outlives a power cut. A
-    /// new file is synced at once, so that the folder names it.
-    fn sync(&mut self) {
-        if let Some(Err(error)) = self.syncer.as_mut().and_then(Syncer::result) {
-            self.lose_unsynced(error);
-            return;
-        }
-        let is_due = self.synced.0.elapsed() >= self.style.sync || self.files.is_new();
-        if !is_due || self.syncer.as_ref().is_none_or(Syncer::is_busy) {
-            return;
-        }
-        if !self.buffer.is_empty() {
-            self.write();
-        }
-        let bytes = self.files.bytes();
-        let has_more = bytes != self.synced.1 || self.files.is_new();
-        self.synced = (Instant::now(), bytes);
-        if self.report.error.is_none()
-            && has_more
-            && let Some(syncer) = &mut self.syncer
-            && let Some(job) = self.files.unsynced()
-        {
-            syncer.begin(job);
-        }
-    }
-
-    /// Waits until the disk has answered, before the file is closed.
-    fn settle(&mut self) {
-        if let Some(Err(error)) = self.syncer.as_mut().map(Syncer::settle) {
-            self.lose_unsynced(error);
-        }
-    }
-
-    /// A failed sync means that the disk need not have any frame of the file. The kernel says so once only: the sync at its
-    /// end could succeed.
-    fn lose_unsynced(&mut self, error: io::Error) {
-        self.lose_file(Error::file(self.files.path(), "sync", error).to_string());
-        self.files.close_unsynced(std::mem::take(&mut self.current));
-    }
-
-    /// Counts the frames of the current file as lost, for this reason.
-    fn lose_file(&mut self, why: String) {
-        match self.report.error.is_none() {
-            true => self.fail(why),
-            false => self.live.alarm(why),
-        }
-        for (at, frames) in self.in_current.iter_mut().enumerate() {
-            self.report.in_file[at] -= *frames;
-            self.report.lost[at] += std::mem::take(frames);
-        }
-    }
-
-    /// Ends a file: writes its statistics, then syncs it to the disk.
-    fn close(&mut self, closings: &[Closing], verdict: &str) {
-        self.write();
-        self.settle();
-        self.format.finish(&mut self.buffer, closings, verdict);
-        self.note(NO_FRAME);
-        self.write();
-        self.check_file();
-        if let Err(error) = self.files.close(std::mem::take(&mut self.current)) {
-            self.lose_file(Error::file(self.files.path(), "sync", error).to_string());
-        }
-    }
-
-    /// Ends the current file and begins the next; each file is complete.
-    fn rotate(&mut self) {
-        let (started_ns, ended_ns) = (self.current.first_ns, self.last_ns);
-        let closing = Closing { started_ns, ended_ns, received: None, lost: None, lost_by_system: None };
-        let about = "the recording continues in the next file; the account is in the last file";
-        self.close(&vec![closing; self.names.len()], about);
-        if self.report.error.is_some() {
-            return;
-        }
-        match self.files.next() {
-            Ok(()) => self.begin(),
-            Err(error) => self.fail(error.to_string()),
-        }
-        self.delete_surplus();
-    }
-
-    /// Deletes the closed files that are not to stay.
-    fn delete_surplus(&mut self) {
-        if let Some(error) = self.files.delete_surplus() {
-            self.live.alarm(format!("{error}; it stays, and other files are deleted in its place"));
-        }
-    }
-
-    /// Flushes and rotates by time.
-    fn tick(&mut self) {
-        if self.report.error.is_some() {
-            if !self.buffer.is_empty() {
-                self.write();
-            }
-            self.try_to_continue();
-            return;
-        }
-        let age = self.style.flush.saturating_sub(HOLD);
-        // By its own timer: on a busy bus the buffer is always younger than the flush interval.
-        if self.checked.elapsed() > age {
-            self.check_file();
-            self.checked = Instant::now();
-        }
-        if self.written.elapsed() > age {
-            if !self.buffer.is_empty() {
-                self.write();
-                self.rotate_when_full();
-            }
-            self.written = Instant::now();
-        }
-        if self.style.rotate_age.is_some_and(|age| self.began.elapsed() >= age) && self.current.first_ns != 0
-        {
-            self.rotate();
-        }
-        if self.report.error.is_none() {
-            self.sync();
-        }
-    }
-
-    /// Frames that were taken and are in a file, lost, beyond the limit, or in the buffer.
-    fn placed(&self) -> u64 {
-        let Progress { in_file, lost, beyond, .. } = &self.report;
-        [in_file, lost, beyond, &self.pending].into_iter().flatten().sum()
-    }
-
-    fn finish(mut self, late: u64, closings: &[Closing], verdict: &str) -> Progress {
-        self.write();
-        let mut closings = closings.to_vec();
-        for (closing, lost) in closings.iter_mut().zip(&self.report.lost) {
-            closing.lost_by_system = closing.lost_by_system.map(|earlier| earlier + lost);
-        }
-        self.close(&closings, verdict);
-        self.report.late = late;
-        (self.report.files, self.report.deleted) = self.files.closed();
-        self.report
+        let triggered = Some(windows.finish());
+        Progress { triggered, ..self.output.finish(late, with_causes) }
     }
 }
 
 /// Writes the frames from `queue` until its end. At the frame limit, it sets [`Live::enough`] and counts further frames.
-pub fn run(queue: &Queue, live: &Live, files: Files, style: Style, syncer: Option<Syncer>) -> Progress {
-    let mut output = Output::new(files, style, live, syncer);
+pub fn run<'a>(queue: &Queue, live: &'a Live, output: Output<'a>, windows: Option<Windows<'a>>) -> Progress {
+    let mut stage = Stage { output, windows };
     let (mut merge, mut items, mut looks_without) = (Merge::default(), VecDeque::new(), 0);
     let (mut taken, mut unaccounted, mut checked) = (0, 0, Instant::now());
     loop {
@@ -489,37 +91,42 @@ pub fn run(queue: &Queue, live: &Live, files: Files, style: Style, syncer: Optio
                 Item::Chunk(chunk) => {
                     taken += chunk.len() as u64;
                     merge.add(chunk);
-                    merge.hand_out_future(now_ns, |piece| output.frames(piece))
-                        + merge.hand_out_complete(complete_ns, |piece| output.frames(piece))
+                    merge.hand_out_future(now_ns, |piece| stage.frames(piece))
+                        + merge.hand_out_complete(complete_ns, |piece| stage.frames(piece))
                 }
                 Item::Interface(name) => {
-                    output.interface(name);
+                    stage.interface(name);
                     0
                 }
-                Item::ClockStep(text) => {
-                    let freed = merge.restart(|piece| output.frames(piece));
-                    output.format.remark(&text);
+                Item::ClockStep(text, step_ns) => {
+                    let freed = merge.restart(|piece| stage.frames(piece));
+                    stage.clock_was_set(&text, step_ns);
                     freed
                 }
-                Item::End(closings, verdict) => {
-                    queue.release(merge.hand_out_all(|piece| output.frames(piece)));
-                    return output.finish(merge.late(), &closings, &verdict);
+                Item::Event(at_ns, what) => {
+                    stage.event(at_ns, what);
+                    0
+                }
+                Item::End(ending) => {
+                    queue.release(merge.hand_out_all(|piece| stage.frames(piece)));
+                    return stage.finish(merge.late(), ending);
                 }
             };
             queue.release(freed);
         }
         if looks_without >= QUIET_LOOKS {
-            queue.release(merge.hand_out_after_pause(complete_ns, |piece| output.frames(piece)));
+            queue.release(merge.hand_out_after_pause(complete_ns, |piece| stage.frames(piece)));
+            stage.pass(complete_ns.min(now_ns)); // without any interface, everything is complete for ever
         }
         queue.recycle(merge.spare());
-        if output.left == 0 {
+        if stage.output.left == 0 {
             live.enough.store(true, Ordering::Relaxed);
         }
-        output.tick();
+        stage.output.tick();
         if checked.elapsed() > CHECK {
             checked = Instant::now();
-            output.delete_surplus();
-            let missing = taken.abs_diff(output.placed() + merge.frames());
+            stage.output.delete_surplus();
+            let missing = taken.abs_diff(stage.output.placed() + merge.frames());
             if missing > unaccounted {
                 live.alarm(format!("{missing} frames unaccounted inside canter, a fault of canter"));
             }

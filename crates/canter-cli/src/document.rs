@@ -218,6 +218,17 @@ impl<'t, 'a> Table<'t, 'a> {
         table.map(|(table, span)| self.document.table(table, span, known)).transpose()
     }
 
+    /// The table that is the value of a key; the caller checks its keys.
+    pub fn open_inner(&self, key: &str) -> Result<Option<Self>> {
+        let table = self.typed(key, "a table { … }", DeValue::as_table)?;
+        Ok(table.map(|(table, span)| Self { document: self.document, table, span }))
+    }
+
+    /// The keys, each with its position and its value.
+    pub fn entries(&self) -> impl Iterator<Item = (&'t str, Range<usize>, &'t Spanned<DeValue<'a>>)> {
+        self.table.iter().map(|(key, value)| (key.get_ref().as_ref(), key.span(), value))
+    }
+
     /// The tables of `[[key]]`.
     pub fn tables(&self, key: &str, known: &[&str]) -> Result<Vec<Table<'t, 'a>>> {
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
@@ -269,14 +280,16 @@ fn kind(value: &DeValue<'_>) -> &'static str {
 
 /// The nearest known word, or all known words, in parentheses.
 pub fn instead(word: &str, known: &[&str]) -> String {
-    let closest =
-        known.iter().map(|&candidate| (strsim::damerau_levenshtein(word, candidate), candidate)).min();
-    match closest {
-        Some((distance, candidate)) if distance <= 2.max(word.len() / 3) => {
-            format!(" (did you mean {candidate:?}?)")
-        }
-        _ => format!(" (known: {})", known.join(", ")),
+    match closest(word, known.iter().copied()) {
+        Some(candidate) => format!(" (did you mean {candidate:?}?)"),
+        None => format!(" (known: {})", known.join(", ")),
     }
+}
+
+/// The nearest of some words; `None`: none is near.
+pub fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let nearest = known.map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate)).min();
+    nearest.filter(|&(distance, _)| distance <= 2.max(word.len() / 3)).map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

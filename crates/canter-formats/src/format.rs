@@ -111,7 +111,7 @@ pub use crate::{
     trouble::Trouble,
     zone::Zone,
 };
-use canter_frame::{BusId, RawRecord, Record};
+use canter_frame::{BusId, ControllerStamp, RawRecord, Record};
 use std::{
     fmt, io,
     path::{Path, PathBuf},
@@ -246,12 +246,64 @@ pub struct Context {
     pub flawed: Flawed,
     /// Frames that the recording reports as lost.
     pub lost: u64,
+    /// Events that the recording reports beside its frames.
+    pub events: Events,
+    /// The controller's stamp of the frame that was read last, if the recording has one.
+    pub controller: Option<ControllerStamp>,
     /// Whether the reader skips damage. A decoder then trusts less: what an undamaged file has right is checked.
     pub salvage: bool,
     /// The zone of dates without one.
     pub zone: Zone,
     /// Whether stamps count from a date without a zone.
     pub zone_used: bool,
+}
+
+/// An event that a recording reports: what triggered it, or that the clock was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The stamp of the frame at which it is reported, in ns.
+    pub stamp_ns: u64,
+    /// The event, in the words of its recorder.
+    pub what: String,
+}
+
+/// Events that a recording reports: the first thousand.
+#[derive(Clone, Debug, Default)]
+pub struct Events {
+    list: Vec<Event>,
+    left_out: u64,
+}
+
+impl Events {
+    /// How many events are kept, and how many characters of each.
+    const MAX: usize = 1000;
+    const LENGTH_MAX: usize = 300;
+
+    /// Takes a comment of a frame, if it reports an event as `canter capture` does. The same event may be reported by the first
+    /// frame of its window and by the frame that caused it: the later one counts.
+    pub fn note(&mut self, stamp_ns: u64, comment: &[u8]) {
+        let text = comment.strip_prefix(b"window of ").unwrap_or(comment);
+        if !text.starts_with(b"event ") && !text.starts_with(b"the clock was set ") {
+            return;
+        }
+        let what: String = String::from_utf8_lossy(text).chars().take(Self::LENGTH_MAX).collect();
+        let is_full = self.list.len() >= Self::MAX;
+        match self.list.last_mut() {
+            Some(last) if last.what == what => last.stamp_ns = stamp_ns,
+            _ if is_full => self.left_out += 1,
+            _ => self.list.push(Event { stamp_ns, what }),
+        }
+    }
+
+    /// The events, in the order of the file.
+    pub fn list(&self) -> &[Event] {
+        &self.list
+    }
+
+    /// How many more there were.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
 }
 
 /// Entries that are not classic or FD frames, by kind.

@@ -107,7 +107,9 @@ mod write;
 mod zone;
 mod zst;
 
-pub use canter_frame::{BusId, Direction, Frame, FrameError, Identifier, RawRecord, Record, TextError};
+pub use canter_frame::{
+    BusId, ControllerStamp, Direction, Frame, FrameError, Identifier, RawRecord, Record, TextError,
+};
 pub use error::{Error, Result};
 pub use format::{Append, Closing, Detail, Format, WriteOptions, Written};
 #[cfg(feature = "mdf")]

@@ -51,10 +51,10 @@ impl<R: ReadLine> Decode for Lines<R> {
                 Ok(line) => self.reader.read(line, context, entry),
                 Err(_) => self.reader.read(&String::from_utf8_lossy(bytes), context, entry),
             };
-            // PEAK-Converter ends its files without a line break. A line of these formats states its length, so that what is
-            // left of a longer one is no frame.
+            // PEAK-Converter ends its files without a line break, behind a frame. A line of these formats states its length, so
+            // that what is left of a longer one is no frame.
             let is_frame = match is_frame {
-                Err(Trouble::Wrong(_)) if is_last => return Err(Trouble::Cut),
+                Err(Trouble::Wrong(_)) | Ok(false) if is_last && length > 0 => return Err(Trouble::Cut),
                 other => other?,
             };
             source.consume(length + 1);
@@ -81,32 +81,101 @@ pub fn bad(reason: &str) -> Trouble {
 /// Reads a decimal number of units with a fraction, such as `12.345`, as thousandth parts of `unit_ns / 1000`: ns. Further
 /// digits are cut off.
 pub fn decimal_ns(text: &str, unit_ns: u64) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if !(whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit())
-        && !text.is_empty()
-        && text != ".")
-    {
-        return None;
+    let (mut whole, mut unit, mut ns, mut has_digit) = (0u64, unit_ns, 0u64, false);
+    let mut bytes = text.bytes();
+    for byte in bytes.by_ref().take_while(|&byte| byte != b'.') {
+        whole = whole.checked_mul(10)?.checked_add(decimal_digit(byte)?)?;
+        has_digit = true;
     }
-    let mut ns = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()?.checked_mul(unit_ns)? };
-    let mut unit = unit_ns;
-    for digit in fraction.bytes() {
+    for byte in bytes {
         unit /= 10;
-        ns = ns.checked_add(u64::from(digit - b'0') * unit)?;
+        ns += decimal_digit(byte)? * unit;
+        has_digit = true;
     }
-    Some(ns)
+    if has_digit { whole.checked_mul(unit_ns)?.checked_add(ns) } else { None }
 }
 
-/// Reads bytes of two hex digits each, which blanks may separate; how many.
+#[inline]
+fn decimal_digit(byte: u8) -> Option<u64> {
+    byte.is_ascii_digit().then(|| u64::from(byte - b'0'))
+}
+
+/// The value of each hex digit; others have a bit above [`HEX_MAX`].
+const HEX: [u8; 256] = hex_values();
+const HEX_MAX: u8 = 15;
+
+const fn hex_values() -> [u8; 256] {
+    let mut values = [0xFF; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if let Some(value) = (byte as u8 as char).to_digit(16) {
+            values[byte] = value as u8;
+        }
+        byte += 1;
+    }
+    values
+}
+
+/// The byte of two hex digits.
+#[inline]
+fn hex_byte(high: u8, low: u8) -> Option<u8> {
+    let (high, low) = (HEX[usize::from(high)], HEX[usize::from(low)]);
+    ((high | low) <= HEX_MAX).then_some(high << 4 | low)
+}
+
+/// Reads words of two hex digits each as bytes; how many.
 pub fn hex_bytes<'a>(words: impl Iterator<Item = &'a str>, data: &mut [u8; 64]) -> Option<usize> {
     let mut count = 0;
     for word in words {
         let [high, low] = *word.as_bytes() else { return None };
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        *data.get_mut(count)? = (digit(high)? << 4 | digit(low)?) as u8;
+        *data.get_mut(count)? = hex_byte(high, low)?;
         count += 1;
     }
     Some(count)
+}
+
+/// Reads bytes of two hex digits each between blanks; how many. Nearly always there is one blank, which is read without
+/// looking for words.
+pub fn spaced_hex_bytes(text: &str, data: &mut [u8; 64]) -> Option<usize> {
+    match separated_hex_bytes(text.trim_ascii(), b' ', data) {
+        None => hex_bytes(text.split_ascii_whitespace(), data),
+        count => count,
+    }
+}
+
+/// Reads bytes of two hex digits each with one `separator` between two of them; how many.
+pub fn separated_hex_bytes(text: &str, separator: u8, data: &mut [u8; 64]) -> Option<usize> {
+    let mut count = 0;
+    for part in text.as_bytes().chunks(3) {
+        let byte = match *part {
+            [high, low] => hex_byte(high, low),
+            [high, low, between] if between == separator => hex_byte(high, low),
+            _ => None,
+        };
+        *data.get_mut(count)? = byte?;
+        count += 1;
+    }
+    // A separator at the end separates nothing.
+    if text.len().is_multiple_of(3) && !text.is_empty() { None } else { Some(count) }
+}
+
+/// The words of a line, between blanks; and what is left of it.
+#[derive(Clone)]
+pub struct Words<'a> {
+    pub rest: &'a str,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.rest.trim_ascii_start();
+        let end = text.bytes().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        self.rest = rest;
+        (!word.is_empty()).then_some(word)
+    }
 }
 
 #[cfg(test)]
@@ -127,5 +196,38 @@ mod tests {
         ] {
             assert_eq!(decimal_ns(text, unit), ns, "{text}");
         }
+    }
+
+    #[test]
+    fn hex_bytes_are_read_between_blanks_of_any_number() {
+        for (text, bytes) in [
+            ("", Some(&[][..])),
+            ("1f", Some(&[0x1F])),
+            (" 01 Ab\tff ", Some(&[1, 0xAB, 0xFF])),
+            ("01  02", Some(&[1, 2])),
+            ("01 2", None),
+            ("0102", None),
+            ("01 0g", None),
+            ("01 \u{e9}", None),
+        ] {
+            let mut data = [0; 64];
+            let read = spaced_hex_bytes(text, &mut data).map(|count| &data[..count]);
+            assert_eq!(read, bytes, "{text}");
+        }
+        let mut data = [0; 64];
+        assert_eq!(spaced_hex_bytes(&"11 ".repeat(64), &mut data), Some(64));
+        assert_eq!(spaced_hex_bytes(&"11 ".repeat(65), &mut data), None);
+        assert_eq!(separated_hex_bytes("01,02", b',', &mut data), Some(2));
+        for other in ["01,02,", "01 02", "01,2", "01,,02"] {
+            assert_eq!(separated_hex_bytes(other, b',', &mut data), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn words_are_those_between_blanks_with_the_rest_behind() {
+        let mut words = Words { rest: "  1)\t 0.5 \u{e9} Rx  01 02 " };
+        assert_eq!(words.by_ref().take(4).collect::<Vec<_>>(), ["1)", "0.5", "\u{e9}", "Rx"]);
+        assert_eq!(words.rest, "  01 02 ");
+        assert_eq!(words.count(), 2);
     }
 }

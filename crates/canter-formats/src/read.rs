@@ -3,10 +3,10 @@
 use crate::{
     Error, Result, Zone,
     error::plain,
-    format::{Context, Decode, Flawed, Folder, Format, SNIFF_BYTES, Skipped, Source, Trouble},
+    format::{Context, Decode, Events, Flawed, Folder, Format, SNIFF_BYTES, Skipped, Source, Trouble},
     table::WITHOUT,
 };
-use canter_frame::{BusId, Record};
+use canter_frame::{BusId, ControllerStamp, Record};
 use std::{
     fs::File,
     io::{self, Read},
@@ -288,6 +288,18 @@ impl Reader {
     /// length of 8. They are read, and a program that must not lose data treats them like a loss.
     pub fn flawed(&self) -> &Flawed {
         &self.context.flawed
+    }
+
+    /// Events that the recording reports, so far: causes of its windows, clocks that were set (comments of a pcapng).
+    pub fn events(&self) -> &Events {
+        &self.context.events
+    }
+
+    /// The controller's stamp of the frame that [`next_record`](Self::next_record) returned last, if the recording has one: a
+    /// pcapng of `canter capture --hw-stamps` or `--clock-align`.
+    #[inline]
+    pub fn controller_stamp(&self) -> Option<ControllerStamp> {
+        self.context.controller
     }
 
     /// Frames that the recording reports as lost (candump's DROPCOUNT lines, pcapng's interface statistics).

@@ -5,7 +5,7 @@
 use crate::{
     fields::{Fields, fd_length},
     format::{Context, Format},
-    lines::{Lines, ReadLine, bad, decimal_ns, hex_bytes},
+    lines::{Lines, ReadLine, bad, decimal_ns, spaced_hex_bytes},
     trouble::Trouble,
 };
 use canter_frame::{
@@ -96,9 +96,15 @@ impl<'a> Line<'a> {
         if !is_error && number > if is_extended { EFF_MASK } else { SFF_MASK } {
             return None;
         }
+        let rest = self.rest.strip_suffix("ERRORFRAME").unwrap_or(self.rest);
+        // -a: the bytes as letters.
+        let (bytes, letters) =
+            rest.split_once('\'').map_or((rest, None), |(bytes, rest)| (bytes, Some(rest)));
+        if letters.is_some_and(|letters| letters.trim_end().chars().count() != usize::from(length) + 1) {
+            return None;
+        }
         let mut data = [0; 64];
-        let words = self.rest.split_ascii_whitespace().take(length.into());
-        let count = if is_rtr { 0 } else { hex_bytes(words, &mut data)? };
+        let count = if is_rtr { 0 } else { spaced_hex_bytes(bytes, &mut data)? };
         let fields = Fields {
             id: number & if is_error { EFF_MASK } else { u32::MAX },
             extended: is_extended && !is_error,
@@ -128,7 +134,9 @@ fn seconds_ns(stamp: &str) -> Option<u64> {
 impl Screen {
     /// The ns of a stamp; those of `-t d` are summed up.
     fn stamp_ns(&mut self, stamp: &str, context: &mut Context) -> Result<u64, Trouble> {
-        if let Ok(date) = DateTime::strptime("%F %T%.f", stamp) {
+        if stamp.contains('-')
+            && let Ok(date) = DateTime::strptime("%F %T%.f", stamp)
+        {
             context.zone_used = true;
             let ns = context.zone.ns(date).and_then(|ns| u64::try_from(ns).ok());
             return ns.ok_or_else(|| bad("a date before 1970"));

@@ -4,7 +4,7 @@ use crate::{
     channels::BusOfChannel,
     fields::{Fields, error_frame, fd_length},
     format::{Context, Format},
-    lines::{Lines, ReadLine, bad, decimal_ns, hex_bytes},
+    lines::{Lines, ReadLine, bad, decimal_ns, hex_bytes, separated_hex_bytes},
     trouble::Trouble,
 };
 use canter_frame::{
@@ -39,26 +39,49 @@ fn begins(head: &[u8], line: &str) -> bool {
     head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).starts_with(line.as_bytes())
 }
 
+/// Whether these are GVRET's columns behind the direction: `Bus,LEN,D1,D2…`, of which writers have 8 or 64.
+fn is_tail_of_head(columns: &str) -> bool {
+    let Some(bytes) = columns.strip_prefix("Bus,LEN") else { return false };
+    let named = bytes.split(',').skip(1).filter(|name| !name.trim().is_empty());
+    bytes.is_empty()
+        || bytes.starts_with(',')
+            && named.enumerate().all(|(at, name)| name.strip_prefix('D') == Some(&(at + 1).to_string()))
+}
+
+/// The value of each letter of base64 (RFC 4648); others have a bit above [`BASE64_MAX`].
+const BASE64: [u8; 256] = base64_values();
+const BASE64_MAX: u8 = 63;
+
+const fn base64_values() -> [u8; 256] {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut values = [0xFF; 256];
+    let mut value = 0;
+    while value < letters.len() {
+        values[letters[value] as usize] = value as u8;
+        value += 1;
+    }
+    values
+}
+
 /// Reads data of base64, as RFC 4648 has it; how many bytes.
 fn base64(text: &str, data: &mut [u8; 64]) -> Option<usize> {
-    let text = text.trim_end_matches('=');
-    let (mut bits, mut held, mut count) = (0u32, 0, 0);
-    for letter in text.bytes() {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            *data.get_mut(count)? = (bits >> held) as u8;
-            count += 1;
+    let letters = text.trim_end_matches('=').as_bytes();
+    let mut count = 0;
+    for four in letters.chunks(4) {
+        let (mut bits, mut all) = (0u32, 0);
+        for &letter in four {
+            let value = BASE64[usize::from(letter)];
+            bits = bits << 6 | u32::from(value);
+            all |= value;
         }
+        if all > BASE64_MAX {
+            return None;
+        }
+        // Four letters are three bytes, three are two, two are one.
+        let bytes = (bits << (6 * (4 - four.len()))).to_be_bytes();
+        let bytes = &bytes[1..four.len()];
+        data.get_mut(count..count + bytes.len())?.copy_from_slice(bytes);
+        count += bytes.len();
     }
     Some(count)
 }
@@ -79,6 +102,18 @@ fn identifier(text: &str) -> Result<u32, Trouble> {
     id.ok_or_else(|| bad("an identifier that is no hex number of 29 bits"))
 }
 
+/// The columns of a line that has `COUNT` of them. They are short: a loop over bytes costs less than a search for each comma.
+fn columns<const COUNT: usize>(line: &str) -> Option<[&str; COUNT]> {
+    let mut columns = [""; COUNT];
+    let (mut column, mut begin) = (0, 0);
+    for (at, _) in line.bytes().enumerate().filter(|&(_, byte)| byte == b',') {
+        *columns.get_mut(column)? = &line[begin..at];
+        (column, begin) = (column + 1, at + 1);
+    }
+    *columns.get_mut(column)? = &line[begin..];
+    (column + 1 == COUNT).then_some(columns)
+}
+
 /// The reader of python-can's CSV, which has no bus and no direction.
 #[derive(Default)]
 struct PythonCan {
@@ -90,11 +125,11 @@ struct PythonCan {
 impl ReadLine for PythonCan {
     fn read(&mut self, line: &str, context: &mut Context, entry: &mut Record) -> Result<bool, Trouble> {
         if !std::mem::replace(&mut self.begun, true) {
-            return Ok(false);
+            let is_head = line.trim_start_matches('\u{feff}') == PYTHON_CAN_HEAD;
+            return if is_head { Ok(false) } else { Err(bad("other columns than python-can's")) };
         }
-        let [stamp, id, extended, remote, error, dlc, data] = line.split(',').collect::<Vec<_>>()[..] else {
-            return Err(bad("not the 7 columns that the header has"));
-        };
+        let [stamp, id, extended, remote, error, dlc, data] =
+            columns(line).ok_or_else(|| bad("not the 7 columns that the header has"))?;
         // Python writes small and large floats with an exponent.
         let float_ns = || {
             stamp
@@ -132,6 +167,24 @@ impl ReadLine for PythonCan {
     }
 }
 
+/// Reads the columns of data, of which those behind the `length` first ones are empty.
+fn gvret_data(columns: &str, length: usize, data: &mut [u8; 64]) -> Result<(), Trouble> {
+    let (bytes, behind) = columns.split_at_checked((3 * length).saturating_sub(1)).unwrap_or((columns, ""));
+    let is_plain =
+        behind.bytes().all(|byte| byte == b',') && separated_hex_bytes(bytes, b',', data) == Some(length);
+    if is_plain {
+        return Ok(());
+    }
+    let mut words = columns.split(',').map(str::trim);
+    if hex_bytes(words.by_ref().take(length), data) != Some(length) {
+        return Err(bad("not as many data bytes as its length"));
+    }
+    match words.all(str::is_empty) {
+        true => Ok(()),
+        false => Err(bad("more data bytes than its length")),
+    }
+}
+
 /// The reader of GVRET CSV.
 #[derive(Default)]
 struct Gvret {
@@ -143,10 +196,16 @@ struct Gvret {
 impl ReadLine for Gvret {
     fn read(&mut self, line: &str, context: &mut Context, entry: &mut Record) -> Result<bool, Trouble> {
         let Some(has_direction) = self.has_direction else {
-            self.has_direction = Some(line.contains(",Dir,"));
-            return Ok(false);
+            let columns = line.trim_start_matches('\u{feff}').strip_prefix(GVRET_HEAD).unwrap_or(line);
+            let behind_direction = columns.strip_prefix("Dir,");
+            self.has_direction = Some(behind_direction.is_some());
+            return match is_tail_of_head(behind_direction.unwrap_or(columns)) {
+                true => Ok(false),
+                false => Err(bad("other columns than SavvyCAN's")),
+            };
         };
-        let mut words = line.split(',');
+        let columns_before_data = if has_direction { 6 } else { 5 };
+        let mut words = line.splitn(columns_before_data + 1, ',');
         let mut word =
             || words.next().map(str::trim).ok_or_else(|| bad("not as many columns as the header has"));
         let (stamp, id, extended) = (word()?, word()?, word()?);
@@ -160,9 +219,11 @@ impl ReadLine for Gvret {
         };
         let (bus, length) = (word()?, word()?);
         let stamp_ns = decimal_ns(stamp, 1000).ok_or_else(|| bad("no stamp in µs"))?;
-        let extended = match extended.to_ascii_lowercase().as_str() {
-            "true" | "1" => true,
-            "false" | "0" => false,
+        let extended = match extended {
+            "1" => true,
+            "0" => false,
+            _ if extended.eq_ignore_ascii_case("true") => true,
+            _ if extended.eq_ignore_ascii_case("false") => false,
             _ => return Err(bad("a column Extended that is not true or false")),
         };
         let length = length
@@ -171,10 +232,7 @@ impl ReadLine for Gvret {
             .filter(|&length| length <= 64)
             .ok_or_else(|| bad("no length of 0…64"))?;
         let mut data = [0; 64];
-        let count = hex_bytes(words.by_ref().take(length).map(str::trim), &mut data);
-        if count != Some(length) {
-            return Err(bad("not as many data bytes as its length"));
-        }
+        gvret_data(words.next().unwrap_or_default(), length, &mut data)?;
         let frame = data_frame(identifier(id)?, extended, &data, length)?;
         let channel =
             bus.parse::<u32>().ok().and_then(|bus| bus.checked_add(1)).ok_or_else(|| bad("no bus number"))?;
@@ -187,6 +245,14 @@ impl ReadLine for Gvret {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_has_exactly_as_many_columns_as_are_asked_for() {
+        assert_eq!(columns("a,,\u{e9}"), Some(["a", "", "\u{e9}"]));
+        assert_eq!(columns(""), Some([""]));
+        assert_eq!(columns::<2>("a"), None);
+        assert_eq!(columns::<2>("a,b,c"), None);
+    }
 
     #[test]
     fn base64_is_read_as_python_writes_it() {

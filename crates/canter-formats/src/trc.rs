@@ -6,7 +6,7 @@ use crate::{
     channels::BusOfChannel,
     fields::{Fields, error_frame, fd_length},
     format::{Context, Format},
-    lines::{Lines, ReadLine, bad, decimal_ns, hex_bytes},
+    lines::{Lines, ReadLine, Words, bad, decimal_ns, spaced_hex_bytes},
     trouble::Trouble,
 };
 use canter_frame::{
@@ -96,7 +96,7 @@ fn date_of_days(text: &str) -> Option<civil::DateTime> {
     let (days, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = fraction.get(..fraction.len().min(18))?;
     let ns = digits.parse::<i128>().ok()? * NS_OF_DAY / 10i128.pow(digits.len() as u32);
-    let ns = days.parse::<i128>().ok()? * NS_OF_DAY + ns;
+    let ns = days.parse::<i128>().ok()?.checked_mul(NS_OF_DAY)?.checked_add(ns)?;
     let span = jiff::SignedDuration::from_nanos(i64::try_from(ns).ok()?);
     civil::date(1899, 12, 30).at(0, 0, 0, 0).checked_add(span).ok()
 }
@@ -196,7 +196,7 @@ impl Trc {
         if self.columns.is_empty() {
             return Err(Trouble::Wrong("has no line $COLUMNS before its frames".to_owned()));
         }
-        let mut words = line.split_ascii_whitespace();
+        let mut words = Words { rest: line };
         let (mut offset_ns, mut kind_of_line, mut id, mut length, mut dlc) = (None, None, None, None, None);
         let (mut channel, mut direction) = (1, None);
         for column in &self.columns {
@@ -213,6 +213,7 @@ impl Trc {
                 C::Offset => offset_ns = decimal_ns(word, MS),
                 C::Type if matches!(word, "ER" | "Error") => {
                     let ns = offset_ns.ok_or_else(|| bad("no time in ms"))?;
+                    single_line(words)?;
                     return self.entry(ns, channel, error_frame(), None, context, entry);
                 }
                 C::Type => kind_of_line = Some(kind(word)),
@@ -231,6 +232,7 @@ impl Trc {
         }
         let mut kind = match kind_of_line {
             Some(Err(what)) => {
+                single_line(words)?;
                 context.skipped.count(what);
                 return Ok(false);
             }
@@ -242,16 +244,11 @@ impl Trc {
             context.skipped.count("status messages");
             return Ok(false);
         }
-        let mut rest = words.clone();
-        if rest.next() == Some("RTR") {
-            kind.rtr = true;
+        if words.clone().next() == Some("RTR") {
+            (kind.rtr, _) = (true, words.next());
         }
         let mut data = [0; 64];
-        let count = if kind.rtr {
-            0
-        } else {
-            hex_bytes(words, &mut data).ok_or_else(|| bad("data that is not hex"))?
-        };
+        let count = spaced_hex_bytes(words.rest, &mut data).ok_or_else(|| bad("data that is not hex"))?;
         let number = u32::from_str_radix(id, 16).ok().filter(|&number| number <= EFF_MASK);
         let number = number.ok_or_else(|| bad("an identifier that is no hex number of 29 bits"))?;
         let (length, dlc) = lengths(kind, length, dlc).ok_or_else(|| bad("no length"))?;
@@ -285,6 +282,12 @@ impl Trc {
         *entry = Record { stamp_ns, bus, frame, direction };
         Ok(true)
     }
+}
+
+/// Checks that only columns of a status follow its type. They differ between versions, and none is a time: that is the next
+/// line's, when the break between both is damaged.
+fn single_line<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), Trouble> {
+    if words.any(|word| word.contains('.')) { Err(bad("two lines in one")) } else { Ok(()) }
 }
 
 /// The length and the DLC, of which a line has one.

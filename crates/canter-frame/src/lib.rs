@@ -58,4 +58,4 @@ pub use bits::{BitRate, FrameBits, INTERFRAME_BITS};
 pub use filter::{Filter, Filters, InterfaceFilters};
 pub use frame::{BRS, ESI, Frame, FrameError, Identifier};
 pub use notation::{CandumpLine, LogLine, TextError};
-pub use record::{BusId, Direction, RawRecord, Record};
+pub use record::{BusId, ControllerStamp, Direction, RawRecord, Record};

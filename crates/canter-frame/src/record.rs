@@ -47,6 +47,16 @@ pub struct Record {
     pub direction: Option<Direction>,
 }
 
+/// What a recording keeps of the stamp that a controller took of a frame, beside its [`Record`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControllerStamp {
+    /// The controller's own stamp in nanoseconds of the controller's clock.
+    pub hardware_ns: u64,
+    /// When the record's `stamp_ns` was made from the controller's stamp: how far it may be from the time of that, in
+    /// nanoseconds; else 0.
+    pub bound_ns: u32,
+}
+
 /// A frame of a recording, as the kernel wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRecord<'a> {
@@ -60,13 +70,15 @@ pub struct RawRecord<'a> {
     pub direction: Option<Direction>,
     /// The controller's own stamp in nanoseconds of the controller's clock; 0 where there is none.
     pub hardware_ns: u64,
+    /// When `stamp_ns` was made from the controller's stamp: how far it may be from the time of that, in nanoseconds; else 0.
+    pub bound_ns: u32,
 }
 
 impl<'a> RawRecord<'a> {
     /// A frame without direction and hardware stamp.
     #[inline]
     pub fn new(stamp_ns: u64, bus: BusId, bytes: &'a [u8]) -> Self {
-        Self { stamp_ns, bus, bytes, direction: None, hardware_ns: 0 }
+        Self { stamp_ns, bus, bytes, direction: None, hardware_ns: 0, bound_ns: 0 }
     }
 
     /// The frame, unpacked.

@@ -34,7 +34,7 @@ impl<'a> Captured<'a> {
     #[inline]
     pub fn on_bus(&self, bus: BusId) -> RawRecord<'a> {
         let Self { stamp_ns, bytes, hardware_ns, .. } = *self;
-        RawRecord { stamp_ns, bus, bytes, direction: self.origin.direction(), hardware_ns }
+        RawRecord { stamp_ns, bus, bytes, direction: self.origin.direction(), hardware_ns, bound_ns: 0 }
     }
 }
 

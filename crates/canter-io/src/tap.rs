@@ -66,6 +66,11 @@ impl Tap {
         self.ring.capacity()
     }
 
+    /// How many records the bus has written to the ring in all, read or not.
+    pub fn written(&self) -> u64 {
+        self.ring.head()
+    }
+
     /// Records that were overwritten before they were read.
     pub fn missed(&self) -> u64 {
         self.ring.missed()

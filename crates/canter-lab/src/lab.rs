@@ -76,6 +76,7 @@ Examples:
   canter lab --systemd -- 'systemctl start canter-rules; journalctl --no-pager'
   canter lab --arch arm64 -- 'uname -m; ip -br link'
   canter lab --kernel ~/src/linux -- uname -r
+  canter lab --ci -- ./my-test     in a container of a CI (docs/lab.md)
   canter lab --clean
 
 The exit code is the command's, or 125 when the lab itself failed.";
@@ -144,6 +145,9 @@ pub struct Arguments {
     /// Write the guest's console to FILE
     #[arg(long, value_name = "FILE")]
     console: Option<PathBuf>,
+    /// In a container of a CI, as root: first install what the lab needs and the container lacks (apt)
+    #[arg(long)]
+    ci: bool,
     /// Remove everything that the lab keeps between runs and that no running lab uses; runs no command
     #[arg(long, exclusive = true)]
     clean: bool,
@@ -215,6 +219,11 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
     }
     if arguments.clean {
         return clean();
+    }
+    if arguments.ci {
+        let builds = arguments.fd_cards > 0 || !arguments.modules.0.is_empty();
+        let tools: &[programs::Program] = if builds { &[programs::MAKE, programs::GCC] } else { &[] };
+        programs::install(&[programs::ALWAYS, &[arguments.arch.qemu(), programs::IP], tools].concat())?;
     }
     if arguments.kernel == LIST {
         return list(&arguments, common);
@@ -320,6 +329,7 @@ fn machine(arguments: Arguments, common: &Common) -> Machine {
         saved: (!arguments.boot).then_some(0),
         analyzer: arguments.analyzer || arguments.profile,
         profile: None,
+        terminal: false,
         append: arguments.append,
         timeout: arguments
             .timeout

@@ -27,6 +27,7 @@ mod timechart;
 mod varied;
 mod verdict;
 mod views;
+mod ways;
 
 use crate::analyzer::profile::Profile;
 use canter_cli::failure::{self, Exit, Failure};

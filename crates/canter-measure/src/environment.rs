@@ -21,6 +21,7 @@ impl Environment {
             qemu: if qemu.is_empty() { qemu } else { format!("QEMU {qemu}") },
             canter: env!("CARGO_PKG_VERSION").to_owned(),
             commit: Build::current().commit.to_owned(),
+            boot: read("/proc/sys/kernel/random/boot_id"),
             date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             interfaces: interfaces.iter().map(describe).collect(),
             cmdline,
@@ -30,6 +31,11 @@ impl Environment {
     /// The kernel's release, as `uname -r` prints it: `6.12.117+deb12-rt-amd64`.
     pub fn release(&self) -> &str {
         self.kernel.split_whitespace().next().unwrap_or_default()
+    }
+
+    /// The day of the measurement, UTC: `2026-11-25`.
+    pub fn day(&self) -> &str {
+        self.date.split('T').next().unwrap_or_default()
     }
 
     /// The kernel's name in the papers: `6.12-rt`, `2.6.33`.

@@ -115,6 +115,9 @@ pub struct Environment {
     /// its repository.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub commit: String,
+    /// The identity of the boot (`boot_id` of the kernel): machines restored from one saved machine have the same.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub boot: String,
     /// The time of the measurement, RFC 3339, UTC.
     pub date: String,
     /// The interfaces of the measurement, a line each: `can0: kvaser_pci, 1000000 bit/s, txqueuelen 10`.
@@ -254,6 +257,9 @@ pub struct Condition {
     /// The instrument: `wire`, `probe`; empty: sockets.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub instrument: String,
+    /// The processors that sender, meter, gateway and their interrupts are bound to; empty: nobody bound them.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub bound: String,
 }
 
 /// A number that was varied, the horizontal axis of a drawing.

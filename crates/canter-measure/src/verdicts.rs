@@ -183,6 +183,9 @@ pub struct Verdict {
     pub at: String,
     /// The claim in a sentence.
     pub says: String,
+    /// Whether it is one of the sentences on a page's first screen.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub headline: bool,
     /// What the results say of the claim.
     pub verdict: Word,
     /// What was found, in words, or why nothing was.
@@ -223,6 +226,9 @@ pub struct Verdict {
     /// The instruments of the series that decided.
     #[serde(default)]
     pub instruments: Vec<String>,
+    /// The days on which these series were measured, UTC: `2026-11-25`.
+    #[serde(default)]
+    pub days: Vec<String>,
     /// The drawing of what the verdict rests on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub plot: Option<Plot>,
@@ -258,7 +264,7 @@ impl Verdict {
         self.at.split_once(", ").map_or("", |(_, place)| place)
     }
 
-    /// The verdict's basis: `1 000 frames, 5 boots, kernel 6.12, wire`; empty when it rests on no series.
+    /// The verdict's basis: `1 000 frames, 5 boots, kernel 6.12, wire, 2026-11-25`; empty when it rests on no series.
     pub fn basis(&self) -> String {
         if self.boots == 0 {
             return String::new();
@@ -266,7 +272,9 @@ impl Verdict {
         let boots = counted(self.boots as u64, "boot");
         let kernels = self.kernels.join(" and ");
         let instruments = self.instruments.join(" and ");
-        format!("{} frames, {boots}, kernel {kernels}, {instruments}", grouped(self.frames))
+        let frames = format!("{} frames", grouped(self.frames));
+        let parts = [frames, boots, format!("kernel {kernels}"), instruments, self.days.join(" and ")];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
     /// `; 2.66 to 2.69; paper 3, bounds 2 to 4.5`; empty when the verdict does not rest on one number.

@@ -1,6 +1,8 @@
 //! Rules: which frames a route forwards, and how it changes them. One description for two engines: canter's in user space
 //! ([`engine`]) and the kernel's can-gw ([`jobs`]). If can-gw defines the meaning of a property, that meaning applies.
 //!
+//! Names of messages and signals ([`signals`]) become filters and bits when a file is read, so no frame costs more for them.
+//!
 //! A file ([`read`], [`write`]) has routes, a route has rules, a rule has filters, a change and limits.
 
 mod checksum;
@@ -15,6 +17,7 @@ pub mod limit;
 pub mod lookup;
 pub mod read;
 pub mod select;
+mod signals;
 pub mod write;
 
 use canter_cli::document::Place;

@@ -77,6 +77,14 @@ impl<'a> Codebook<'a> {
         &self.messages
     }
 
+    /// The messages that identifiers mean: without those whose identifier an earlier message has.
+    pub fn meant(&self) -> impl Iterator<Item = &'a Message> {
+        let counts = |message: &&&Message| {
+            self.message(message.id).is_some_and(|first| std::ptr::eq(first, **message))
+        };
+        self.messages.iter().filter(counts).copied()
+    }
+
     /// The place of the message of an identifier.
     #[inline]
     pub fn place(&self, id: Identifier) -> Option<usize> {

@@ -16,10 +16,15 @@ use canter_frame::{
     Identifier,
     frame::{EFF_FLAG, EFF_MASK, SFF_MASK},
 };
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    ops::RangeInclusive,
+};
 
 /// The longest message: J1939's, in 255 packets of 7 bytes.
 const MESSAGE_BYTES_MAX: u64 = 1785;
+/// Remarks on messages with signals that share bits; one more has the number of the others.
+const SHARING_REMARKS_MAX: usize = 3;
 /// Vector's tools keep signals without a message in a message of this name.
 const NO_MESSAGE: &str = "VECTOR__INDEPENDENT_SIG_MSG";
 
@@ -111,9 +116,11 @@ struct Compiler<'a> {
     choices: HashMap<SignalKey<'a>, Vec<(i64, String)>>,
     floats: HashMap<SignalKey<'a>, Kind>,
     /// Selector and ranges of signals with extended multiplexing.
-    selections: HashMap<SignalKey<'a>, (&'a str, Vec<std::ops::RangeInclusive<u64>>)>,
+    selections: HashMap<SignalKey<'a>, (&'a str, Vec<RangeInclusive<u64>>)>,
     attributes: Attributes<'a>,
     remarks: Vec<String>,
+    /// Messages with signals that share bits.
+    sharing: usize,
 }
 
 /// Attributes of messages and signals that have a meaning here.
@@ -221,6 +228,7 @@ impl<'a> Compiler<'a> {
             selections: HashMap::new(),
             attributes: Attributes::new(file),
             remarks: Vec::new(),
+            sharing: 0,
         };
         for table in &file.value_descriptions {
             if let ValueDescription::Signal { message_id, name, value_descriptions } = table {
@@ -254,6 +262,7 @@ impl<'a> Compiler<'a> {
     fn database(mut self) -> Database {
         let mut messages: Vec<Message> = Vec::new();
         let mut known: HashMap<Identifier, usize> = HashMap::new();
+        let mut named: HashMap<String, Identifier> = HashMap::new();
         // A heading inside of a comment that the count of quotes took for one: then no line is known.
         let known_lines = self.headings.len() == self.file.messages.len();
         let file = self.file;
@@ -279,7 +288,14 @@ impl<'a> Compiler<'a> {
                     .push(format!("{place}: {} bytes are more than any message has: left out", message.size));
                 continue;
             }
-            let compiled = self.message(message, id, &place);
+            let mut compiled = self.message(message, id, &place);
+            if *named.entry(compiled.name.clone()).or_insert(id) != id {
+                compiled.name = unique_name(&compiled.name, id);
+                self.remarks.push(format!(
+                    "{place}: another message has this name: this one is called {}",
+                    compiled.name
+                ));
+            }
             match known.insert(id, messages.len()) {
                 None => messages.push(compiled),
                 Some(earlier) => {
@@ -290,7 +306,36 @@ impl<'a> Compiler<'a> {
                 }
             }
         }
+        self.remark_on_unknown_signals();
+        if let Some(more @ 1..) = self.sharing.checked_sub(SHARING_REMARKS_MAX) {
+            let messages = if more == 1 { "message has" } else { "messages have" };
+            self.remarks.push(format!(
+                "{more} more {messages} signals that share bits: each is decoded from its own bits"
+            ));
+        }
         Database { messages, remarks: self.remarks }
+    }
+
+    /// Remarks on entries for signals that no message has, once for each kind of entry.
+    fn remark_on_unknown_signals(&mut self) {
+        let signals = |message: &'a can_dbc::Message| {
+            message.signals.iter().map(|signal| (message.id, signal.name.as_str()))
+        };
+        let known: HashSet<SignalKey<'_>> = self.file.messages.iter().flat_map(signals).collect();
+        let tables = self.file.value_descriptions.iter().filter_map(|table| match table {
+            ValueDescription::Signal { message_id, name, .. } => Some((*message_id, name.as_str())),
+            _ => None,
+        });
+        let floats = self.file.signal_extended_value_type_list.iter();
+        let floats = floats.map(|entry| (entry.message_id, entry.signal_name.as_str()));
+        let selections = self.file.extended_multiplex.iter();
+        let selections = selections.map(|entry| (entry.message_id, entry.signal_name.as_str()));
+        let remarks = [
+            unknown_signals("VAL_", tables, &known),
+            unknown_signals("SIG_VALTYPE_", floats, &known),
+            unknown_signals("SG_MUL_VAL_", selections, &known),
+        ];
+        self.remarks.extend(remarks.into_iter().flatten());
     }
 
     fn message(&mut self, message: &'a can_dbc::Message, id: Identifier, place: &str) -> Message {
@@ -319,6 +364,11 @@ impl<'a> Compiler<'a> {
             .signals
             .iter()
             .filter(|signal| match self.signal(message, signal) {
+                Ok(signal) if compiled.signal(&signal.name).is_some() => {
+                    let why = "has the name of another signal: left out";
+                    self.remarks.push(format!("{place}: signal {}: {why}", signal.name));
+                    false
+                }
                 Ok(signal) => {
                     compiled.signals.push(signal);
                     true
@@ -334,6 +384,12 @@ impl<'a> Compiler<'a> {
         compiled.row_bytes =
             compiled.signals.iter().map(|signal| signal.field.window_end()).max().unwrap_or(0);
         compiled.is_multiplexed = compiled.signals.iter().any(|signal| signal.condition.is_some());
+        if let Some(remark) = shared_bits(&compiled) {
+            self.sharing += 1;
+            if self.sharing <= SHARING_REMARKS_MAX {
+                self.remarks.push(format!("{place}: {remark}"));
+            }
+        }
         compiled
     }
 
@@ -450,6 +506,79 @@ impl<'a> Compiler<'a> {
         let selectors: Vec<usize> =
             compiled.signals.iter().filter_map(|signal| Some(signal.condition.as_ref()?.selector)).collect();
         selectors.into_iter().for_each(|at| compiled.signals[at].is_selector = true);
+    }
+}
+
+/// A remark on the entries of a kind whose signal no message has.
+fn unknown_signals<'a>(
+    kind: &str,
+    entries: impl Iterator<Item = SignalKey<'a>>,
+    known: &HashSet<SignalKey<'a>>,
+) -> Option<String> {
+    let unknown: Vec<SignalKey<'a>> = entries.filter(|entry| !known.contains(entry)).collect();
+    let (id, name) = unknown.first()?;
+    let entry = format!("{kind} {} {name}", id.raw());
+    Some(match unknown.len() {
+        1 => format!("{entry}: no message has this signal: left out"),
+        count => format!("{entry} and {} more: no message has these signals: left out", count - 1),
+    })
+}
+
+/// A remark when signals that one frame may have together share bits.
+fn shared_bits(message: &Message) -> Option<String> {
+    let occupied: Vec<(usize, Vec<u8>)> = (0..message.signals.len())
+        .map(|at| {
+            let mut bits = vec![0; message.bytes];
+            message.store(at, u64::MAX, &mut bits);
+            let first = bits.iter().position(|&byte| byte != 0).unwrap_or(message.bytes);
+            (first, bits.get(first..message.signals[at].field.end).unwrap_or_default().to_vec())
+        })
+        .collect();
+    let share = |one: &(usize, Vec<u8>), other: &(usize, Vec<u8>)| {
+        let (low, high) = if one.0 <= other.0 { (one, other) } else { (other, one) };
+        low.1.iter().skip(high.0 - low.0).zip(&high.1).any(|(one, other)| one & other != 0)
+    };
+    let (mut first, mut pairs) = (None, 0u32);
+    for (at, one) in occupied.iter().enumerate() {
+        for (other, bits) in occupied.iter().enumerate().skip(at + 1) {
+            if share(one, bits) && may_meet(&message.signals, at, other) {
+                first = first.or(Some((at, other)));
+                pairs += 1;
+            }
+        }
+    }
+    let (one, other) = first?;
+    let names = format!("signals {} and {}", message.signals[one].name, message.signals[other].name);
+    let more = match pairs {
+        1 => String::new(),
+        2 => " (and another pair)".to_owned(),
+        _ => format!(" (and {} more pairs)", pairs - 1),
+    };
+    Some(format!("{names} share bits{more}: each is decoded from its own bits"))
+}
+
+/// Whether a frame may have both signals: no selector of both must have different values.
+fn may_meet(signals: &[Signal], one: usize, other: usize) -> bool {
+    let conditions = |from: usize| {
+        std::iter::successors(signals[from].condition.as_ref(), |when| {
+            signals[when.selector].condition.as_ref()
+        })
+    };
+    conditions(one).all(|one| {
+        conditions(other).filter(|other| other.selector == one.selector).all(|other| {
+            let meet = |range: &RangeInclusive<u64>| {
+                one.values.iter().any(|mine| mine.start() <= range.end() && range.start() <= mine.end())
+            };
+            other.values.iter().any(meet)
+        })
+    })
+}
+
+/// The name of a message whose name an earlier one has.
+fn unique_name(name: &str, id: Identifier) -> String {
+    match id {
+        Identifier::Sff(id) => format!("{name}_{id:03X}"),
+        Identifier::Eff(id) => format!("{name}_{id:08X}"),
     }
 }
 

@@ -1,7 +1,10 @@
 //! A message: the signals of an identifier. Decodes payloads and encodes them.
 
 use crate::{field::BUFFER_BYTES, signal::Signal, value::Value};
-use canter_frame::{Frame, Identifier};
+use canter_frame::{
+    Filter, Frame, Identifier,
+    frame::{EFF_FLAG, EFF_MASK, RTR_FLAG, SFF_MASK},
+};
 use std::{borrow::Cow, fmt};
 
 /// A message of a database, compiled.
@@ -169,6 +172,26 @@ impl Message {
             let signal = self.signals.get(at)?;
             Some((signal, signal.value(bits)))
         })
+    }
+
+    /// The filter for the data frames of the message; of a parameter group of J1939, those of all addresses and priorities.
+    pub fn filter(&self) -> Filter {
+        match self.id {
+            Identifier::Sff(id) => Filter { id: id.into(), mask: SFF_MASK | EFF_FLAG | RTR_FLAG },
+            Identifier::Eff(id) => {
+                let group = match id >> 16 & 0xFF {
+                    0..240 => 0x03FF_0000, // the byte behind the format is a destination address
+                    _ => 0x03FF_FF00,
+                };
+                let bits = if self.is_j1939 { group } else { EFF_MASK };
+                Filter { id: id & bits | EFF_FLAG, mask: bits | EFF_FLAG | RTR_FLAG }
+            }
+        }
+    }
+
+    /// Whether several frames carry the message: a parameter group of J1939 that is longer than a frame.
+    pub fn is_transported(&self) -> bool {
+        self.is_j1939 && self.bytes > 8 && !self.is_fd
     }
 
     /// The signal of this name.

@@ -3,8 +3,10 @@
 
 mod account_file;
 mod command;
+mod condition;
 mod errors;
 mod fifo;
+mod signal_condition;
 mod signals;
 
 pub use command::{Arguments, run};

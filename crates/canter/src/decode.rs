@@ -3,12 +3,10 @@
 //! `frames` (recordings, interfaces) → `decoder` (which message) → a table of `output`, and `coverage` at the end
 
 mod coverage;
-mod databases;
 mod decoder;
 mod frames;
 mod long;
 mod measurement;
-mod number;
 mod output;
 mod parquet;
 pub mod plot;
@@ -18,7 +16,10 @@ mod text;
 mod wanted;
 mod wide;
 
-use crate::recordings::Selection;
+use crate::{
+    databases::{Databases, Source},
+    recordings::Selection,
+};
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
@@ -26,7 +27,6 @@ use canter_cli::{
     options::Common,
 };
 use clap::Args;
-use databases::{Databases, Source};
 use decoder::Decoder;
 use frames::Frames;
 use output::Format;
@@ -90,13 +90,11 @@ pub struct Arguments {
     selection: Selection,
 }
 
-pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+pub fn run(mut arguments: Arguments, common: &Common) -> failure::Result {
     let format = tables::format(&arguments)?;
-    let databases = Databases::open(&arguments.dbc)?;
+    let databases = Databases::open_with_remarks(&arguments.dbc, common.quiet)?;
+    arguments.selection.resolve(&databases)?;
     let wanted = Wanted::new(&arguments.signals, &databases)?;
-    if !common.quiet {
-        databases.remarks().for_each(|remark| eprintln!("canter: {remark}"));
-    }
     let mut frames = Frames::open("decode", &arguments.inputs, &arguments.selection, common)?;
     let stop = interrupt_flag()?;
     let mut table = tables::open(&arguments, format, &databases, &wanted)?;

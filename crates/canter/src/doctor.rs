@@ -6,20 +6,26 @@ mod controller;
 mod finding;
 mod interrupts;
 mod machine;
+mod measurement;
 mod processor;
 mod queues;
+mod report;
 mod rights;
 
 use canter_cli::{
+    duration,
     failure::{self, Exit},
+    interrupt::interrupt_flag,
     options::Common,
     terminal::{Ink, RED, YELLOW, wrapped},
-    units::counted,
+    units::{self, counted},
 };
 use clap::Args;
 use finding::{Check, Cost, Finding};
 use machine::Machine;
+use measurement::Measurement;
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// Find what loses frames or adds latency on this machine, and how to fix it
 #[derive(Args)]
@@ -29,8 +35,10 @@ Examples:
   canter doctor can0 can1       check these interfaces, and the machine
   canter doctor --checks        list the checks
   canter doctor --json - | jq -r '.findings[].remedy'
+  canter doctor --report pi4.json    for others to read: measures for two minutes
 Exit code 1 when a finding can lose frames, 4 when no CAN interface is up, otherwise 0. The doctor only reads and changes \
-nothing.")]
+nothing; with --report it also records all buses, into files that it removes. The report has no host name, user, serial \
+number or address; read it before you send it.")]
 pub struct Arguments {
     /// Interfaces to check; all that are up unless given
     #[arg(value_name = "IFACE")]
@@ -38,6 +46,12 @@ pub struct Arguments {
     /// List the checks without running them
     #[arg(long)]
     checks: bool,
+    /// Write an anonymous report: machine, controllers, drivers, findings, and a measurement
+    #[arg(long, value_name = "FILE", conflicts_with = "checks")]
+    report: Option<PathBuf>,
+    /// Duration of the measurement for --report
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = duration::parse_ns, requires = "report")]
+    duration: u64,
 }
 
 /// The document of `--json`.
@@ -63,6 +77,17 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     }
     let machine = Machine::read(&arguments.interfaces)?;
     let report = examine(&machine);
+    if let Some(path) = &arguments.report {
+        if !common.quiet {
+            let time = units::round_span(arguments.duration);
+            eprintln!("doctor: measures for {time}, without sending a frame (Ctrl-C: shorter)");
+        }
+        let measurement = Measurement::run(&machine, arguments.duration, &interrupt_flag()?)?;
+        report::write(path, &machine, &report, &measurement)?;
+        if !common.quiet {
+            eprintln!("doctor: {}: written (read it before you send it)", path.display());
+        }
+    }
     common.write_json(&report)?;
     if common.shows_table() {
         print!("{}", table(&report, Ink::for_stdout()));

@@ -4,8 +4,12 @@
 
 mod line;
 mod live;
+mod signals;
 
-use crate::recordings::{Outcome, Selected, Selection, parse_filters};
+use crate::{
+    databases::{Databases, Source},
+    recordings::{Outcome, Selected, Selection, parse_filters},
+};
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
@@ -16,6 +20,7 @@ use canter_io::{Filters, Interface, InterfaceFilters, filter::EVERY_ERROR};
 use clap::Args;
 use line::{Printer, Shown, Stamps};
 use live::Live;
+use signals::Signals;
 use std::{
     io::{self, BufWriter, StdoutLock, Write},
     ops::ControlFlow,
@@ -34,6 +39,7 @@ Examples:
   canter dump can0 -a -x                  as text too, and with the direction
   canter dump can0 -L > drive.log         candump's log; canter capture proves that none is missing
   canter dump drive.blf --filter 123 -t z     from a recording; --from, --to
+  canter dump can0 --dbc car.dbc --filter Engine      with the signals of each frame
   canter dump can0 -n 1 -T 100ms          wait 100 ms for a frame; exit code 1 when none comes
 On a terminal each identifier has a colour. Without filters canter prints error frames too, unlike candump. Exit code 0;
 1 when -T ends it; 3 when frames were lost, because the terminal or the reader of the pipe was too slow."
@@ -59,7 +65,7 @@ pub struct Arguments {
     #[arg(long, short = 'x')]
     extra: bool,
     /// Print lines of candump's log
-    #[arg(long, short = 'L', conflicts_with_all = ["ascii", "stamps"])]
+    #[arg(long, short = 'L', conflicts_with_all = ["ascii", "stamps", "dbc"])]
     log: bool,
     /// Stamps of 9 digits instead of 6
     #[arg(long, short = 'N')]
@@ -79,6 +85,9 @@ pub struct Arguments {
     /// candump's options for what canter always does: losses, errors decoded, an interface that goes down
     #[arg(short = 'd', short_aliases = ['e', 'D'], action = clap::ArgAction::Count, hide = true)]
     _always: u8,
+    /// Print the message and its signals behind each frame: a DBC file for all buses, or for one; repeatable
+    #[arg(long, value_name = "[IFACE=]FILE")]
+    dbc: Vec<Source>,
     #[command(flatten)]
     selection: Selection,
 }
@@ -93,11 +102,13 @@ enum Sources {
     Recordings(Vec<PathBuf>),
 }
 
-pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
+pub fn run(mut arguments: Arguments, common: &Common) -> failure::Result {
     if common.json.is_some() {
         let message = "dump: --json: frames have no document (canter dump -L prints a log, canter info --json a summary)";
         return Err(Failure::new(Exit::Usage, message));
     }
+    let databases = Databases::open_with_remarks(&arguments.dbc, common.quiet)?;
+    arguments.selection.resolve(&databases)?;
     let ink = if arguments.colour { Ink::always() } else { Ink::for_stdout() };
     let shown = Shown {
         stamps: arguments.stamps,
@@ -109,6 +120,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let mut output = Output {
         out: BufWriter::new(io::stdout().lock()),
         printer: Printer::new(shown, ink),
+        signals: (!databases.is_empty()).then(|| Signals::new(&databases)),
         left: arguments.count,
         quiet: common.quiet,
     };
@@ -123,19 +135,23 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
 }
 
 /// Where lines go.
-struct Output {
+struct Output<'a> {
     out: BufWriter<StdoutLock<'static>>,
     printer: Printer,
+    /// What decodes frames; `None` without databases.
+    signals: Option<Signals<'a>>,
     /// Frames to print before the end; `None`: no end.
     left: Option<u64>,
     quiet: bool,
 }
 
-impl Output {
+impl Output<'_> {
     /// Prints a frame. It ends when the reader has closed the pipe, or enough frames are printed.
     fn frame(&mut self, line: &line::Line<'_>) -> failure::Result<ControlFlow<()>> {
+        let signals = self.signals.as_mut().map(|signals| signals.text(line.interface, line.frame));
         if !self.quiet
-            && let Err(error) = self.printer.print(&mut self.out, line)
+            && let Err(error) =
+                self.printer.print(&mut self.out, line, signals.as_deref().unwrap_or_default())
         {
             return closed(error);
         }
@@ -200,7 +216,7 @@ impl Arguments {
         };
         let mut interfaces = names.iter().map(read).collect::<failure::Result<Vec<_>>>()?;
         for one in &mut interfaces {
-            for extra in &self.selection.filter {
+            for extra in self.selection.filters()? {
                 if extra.interface == "any" || extra.interface == one.interface {
                     one.filters.list.extend_from_slice(&extra.filters.list);
                     one.filters.error_mask |= extra.filters.error_mask;
@@ -227,7 +243,7 @@ impl Arguments {
         }
     }
 
-    fn recorded(&self, paths: &[PathBuf], common: &Common, output: &mut Output) -> failure::Result {
+    fn recorded(&self, paths: &[PathBuf], common: &Common, output: &mut Output<'_>) -> failure::Result {
         // A progress bar would stand between the lines.
         let common = Common { quiet: true, ..common.clone() };
         let mut frames = Selected::open("dump", paths, &self.selection, &common)?;
@@ -246,6 +262,9 @@ impl Arguments {
         output.flush().map(drop)?;
         let ending = frames.finish()?;
         ending.remarks.iter().for_each(|remark| eprintln!("dump: {remark}"));
+        if output.signals.as_ref().is_some_and(Signals::are_unknown) {
+            eprintln!("dump: the databases know no frame: wrong database?");
+        }
         Ok(if ending.outcomes.iter().any(Outcome::is_doubtful) { Exit::Lost } else { Exit::Done })
     }
 }

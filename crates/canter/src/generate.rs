@@ -184,7 +184,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
     let seed = arguments.seed.unwrap_or_else(clock::realtime_ns);
     let generators = match (&arguments.car, &arguments.dbc) {
         (Some(path), _) => arguments.car(path, seed)?,
-        (_, Some(path)) => arguments.rest_bus(path)?,
+        (_, Some(path)) => arguments.rest_bus(path, common.quiet)?,
         _ => arguments.steady(seed)?,
     };
     let stop = interrupt_flag()?;
@@ -274,8 +274,11 @@ impl Arguments {
     }
 
     /// The generators of a database, the same on each interface.
-    fn rest_bus(&self, path: &std::path::Path) -> failure::Result<Vec<Generator>> {
+    fn rest_bus(&self, path: &std::path::Path, quiet: bool) -> failure::Result<Vec<Generator>> {
         let database = Database::open(path).map_err(|error| Failure::failed(error.to_string()))?;
+        let unsent = RestBus::new(&database, self.wave);
+        let remarks = database.remarks.iter().cloned().chain(unsent.remarks()).filter(|_| !quiet);
+        remarks.for_each(|remark| eprintln!("canter: {}: {remark}", path.display()));
         let generator = |name: &String| {
             let interface = find(name)?;
             let bus = RestBus::new(&database, self.wave);

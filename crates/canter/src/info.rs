@@ -5,11 +5,14 @@
 mod census;
 mod comparison;
 mod document;
-mod gaps;
+mod names;
 mod order;
 mod summary;
 
-use crate::recordings::{Ending, Outcome, Selected, Selection};
+use crate::{
+    databases::{Databases, Source},
+    recordings::{Ending, Outcome, Selected, Selection},
+};
 use canter_cli::{
     failure::{self, Exit, Failure},
     options::Common,
@@ -21,6 +24,7 @@ use census::Census;
 use clap::Args;
 use comparison::Comparison;
 use document::Document;
+use names::Names;
 use order::{Sort, sorted};
 use std::{path::PathBuf, str::FromStr};
 use summary::{Summary, terminal_columns};
@@ -34,6 +38,7 @@ Examples:
   canter info logs/                        all recordings of a folder, as one
   canter info drive.log --bitrate 500k     load in %, in exact bits
   canter info drive.log --filter can0 --from 10m --to 12m
+  canter info drive.log --dbc car.dbc      with the names of messages
   canter info --compare old.blf new.blf    identifiers and periods that changed
   canter info drive.log --json -           for a script
 period: the median time between frames. jitter: between the times that 5 % and 95 % do not exceed. missing: frames that a
@@ -59,6 +64,9 @@ pub struct Arguments {
     /// Bit rate of the buses, or of one of them, for the load in percent: 500k, 500k,2M, can0=500k; repeatable
     #[arg(long, value_name = "[IFACE=]RATE")]
     bitrate: Vec<Rate>,
+    /// Names of messages: a DBC file for all buses, or for one; repeatable
+    #[arg(long, value_name = "[IFACE=]FILE")]
+    dbc: Vec<Source>,
     #[command(flatten)]
     selection: Selection,
 }
@@ -87,7 +95,13 @@ fn parse_percent(text: &str) -> Result<f64, String> {
 
 pub fn run(mut arguments: Arguments, common: &Common) -> failure::Result {
     arguments.selection.renames_elsewhere = arguments.compare;
-    if arguments.compare { arguments.comparison(common) } else { arguments.information(common) }
+    let databases = Databases::open_with_remarks(&arguments.dbc, common.quiet)?;
+    arguments.selection.resolve(&databases)?;
+    if arguments.compare {
+        arguments.comparison(&databases, common)
+    } else {
+        arguments.information(&databases, common)
+    }
 }
 
 impl Arguments {
@@ -122,22 +136,26 @@ impl Arguments {
         Err(Failure::new(Exit::Usage, message))
     }
 
-    fn information(&self, common: &Common) -> failure::Result {
-        let (census, ending) = self.census(&self.files, common)?;
+    fn information(&self, databases: &Databases, common: &Common) -> failure::Result {
+        let (census, mut ending) = self.census(&self.files, common)?;
+        let names = Names::new(databases, &census);
+        ending.remarks.extend(names.remark(&census));
         let rows = sorted(&census, self.sort, self.reverse);
         let doubtful = ending.outcomes.iter().any(Outcome::is_doubtful);
         if common.shows_table() {
             let summary = Summary {
                 title: self.title(&ending.outcomes),
                 census: &census,
+                names: &names,
                 rows: rows.clone(),
                 remarks: &ending.remarks,
+                outcomes: &ending.outcomes,
                 columns: terminal_columns(),
                 ink: Ink::for_stdout(),
             };
             print!("{}", summary.text());
         }
-        common.write_json(&Document::new(&census, &rows, ending))?;
+        common.write_json(&Document::new(&census, &names, &rows, ending))?;
         Ok(if doubtful { Exit::Lost } else { Exit::Done })
     }
 
@@ -150,7 +168,7 @@ impl Arguments {
         }
     }
 
-    fn comparison(&self, common: &Common) -> failure::Result {
+    fn comparison(&self, databases: &Databases, common: &Common) -> failure::Result {
         let [before, after] = &self.files[..] else {
             let message =
                 "--compare: give two recordings or two folders (canter info --compare old.blf new.blf)";
@@ -160,7 +178,8 @@ impl Arguments {
         let (new, second) = self.census(std::slice::from_ref(after), common)?;
         let names = [&first.names[..], &second.names].concat();
         self.selection.refuse_unknown_renames("--compare", &names)?;
-        let comparison = Comparison::new(&old, &new, self.max_change);
+        let mut comparison = Comparison::new(&old, &new, self.max_change);
+        comparison.name_messages(databases);
         if comparison.common == 0 && !old.rows.is_empty() && !new.rows.is_empty() {
             let names = |census: &Census| {
                 census.buses.iter().map(|bus| bus.name.clone()).collect::<Vec<_>>().join(", ")

@@ -5,6 +5,7 @@ mod profile;
 mod reading;
 mod recorded;
 mod runs;
+mod stamps;
 
 use canter_cli::{
     failure,
@@ -41,6 +42,7 @@ const MEASURED: &str = "";
 const RECORDED: &str =
     "  canter latency drive.pcapng --direct can1 --routed can2      from a recording of both buses
   canter latency drive.pcapng --direct can1 --routed can2 --rules r.toml   of a gateway that changes frames
+  canter latency drive.pcapng --direct can1 --routed can2 --stamps controller   by the clock of a card with both
 ";
 
 fn examples() -> String {

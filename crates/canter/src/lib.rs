@@ -4,14 +4,17 @@
 #[macro_use(eprint, eprintln, print, println)]
 extern crate canter_cli;
 
+mod align;
 mod analyze;
 mod capture;
 mod cli;
 mod convert;
+mod databases;
 mod decode;
 mod doctor;
 mod dump;
 mod format_names;
+mod gaps;
 mod generate;
 mod info;
 #[cfg(feature = "lab")]
@@ -25,6 +28,8 @@ mod ping;
 mod recordings;
 mod replay;
 mod service;
+mod status;
+mod status_socket;
 mod top;
 mod wire;
 

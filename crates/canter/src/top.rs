@@ -1,23 +1,31 @@
-//! `canter top`: every bus and every identifier, live. `source` (frames) → `census` → `view` → `screen`, or a table.
+//! `canter top`: every bus and every identifier, live. `source` (frames) → `census` → `view` → `screen`, or a table. With
+//! databases, a row of the census has its message and the last values of its signals (`names`).
 
 mod census;
+mod names;
 mod screen;
 mod view;
 
-use crate::live::Source;
+use crate::{
+    databases::{self, Databases},
+    live::Source,
+};
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
     interrupt::interrupt_flag,
     options::Common,
+    terminal::COLUMNS_MAX,
 };
 use canter_io::{
     Filters, Interface, InterfaceFilters, carrier::Access, clock, frame::BitRate, interface::Counters,
 };
 use canter_route::traffic::sender::{own_rate, parse_rate};
+use canter_signals::Value;
 use census::{Census, SETTLE_NS};
 use clap::Args;
 use crossterm::event::Event;
+use names::{Names, Shown};
 use screen::{Action, Screen};
 use serde::Serialize;
 use std::{
@@ -43,8 +51,10 @@ Examples:
   canter top --bitrate 500k           load of interfaces that have no bit rate
   canter top --once --json -          figures of one second, for a script
   canter top --interval 10s > top.txt    a table every 10 s
-Keys: q quit, space pause, s sort, r reverse, / filter by bus or identifier, b buses, z reset counts, arrows scroll.
-Bytes that changed within the last second are highlighted. Load is in exact bits, with stuffing and interframe space.")]
+  canter top can0 --dbc car.dbc       the name of each message, and the values of its signals
+  canter top --dbc car.dbc --filter EngineSpeed    one signal; or the name of a message
+Keys: q quit, space pause, s sort, r reverse, / filter by bus, identifier or name, v values, b buses, z reset counts,
+arrows scroll. Bytes and values that changed within the last second are highlighted. Load is in exact bits, with stuffing and interframe space.")]
 pub struct Arguments {
     /// Interfaces with candump's filters, or `any` for all
     #[arg(value_name = "IFACE[,FILTERS]", default_value = "any", value_parser = InterfaceFilters::parse)]
@@ -58,12 +68,15 @@ pub struct Arguments {
     /// Sort key of the rows
     #[arg(long, short, value_enum, default_value = "bus", value_name = "KEY")]
     sort: Sort,
-    /// Show only rows whose bus or identifier contains this
+    /// Show only rows whose bus, identifier or name contains this, and signals whose name contains it
     #[arg(long, short, default_value = "", hide_default_value = true, value_name = "TEXT")]
     filter: String,
     /// Bit rates of interfaces that have none: 500k,2M
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     bitrate: Option<BitRate>,
+    /// Names of messages and values of signals: a DBC file for all buses, or for one; repeatable
+    #[arg(long, value_name = "[IFACE=]FILE")]
+    dbc: Vec<databases::Source>,
 }
 
 fn parse_interval(text: &str) -> Result<u64, String> {
@@ -79,9 +92,11 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         .map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let view = View { sort: arguments.sort, filter: arguments.filter.clone(), ..View::default() };
     arguments.refuse_missing()?;
+    let databases = Databases::open_with_remarks(&arguments.dbc, common.quiet)?;
+    let names = Names::new(&databases);
     let source = Source::open(!arguments.only_devices())?;
     common.apply()?;
-    let census = Census::new(clock::realtime_ns(), arguments.interval);
+    let census = Census::new(clock::realtime_ns(), arguments.interval).with_names(&names);
     let next_ns = clock::monotonic_ns() + arguments.interval + SETTLE_NS;
     let mut top = Top { arguments: &arguments, source, census, next_ns };
     top.refresh_interfaces()?;
@@ -91,12 +106,23 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         }
         eprintln!("canter: top: {}: waiting for one", view::NO_INTERFACE);
     }
-    let on_screen = io::stdout().is_terminal() && io::stdin().is_terminal();
+    let on_screen = io::stdout().is_terminal() && io::stdin().is_terminal() && moves_its_cursor();
     if arguments.once || common.json.is_some() || common.quiet || !on_screen {
         top.tables(&view, common, &stop)
     } else {
         top.screen(view, &stop)
     }
+}
+
+/// Whether the terminal understands more than lines: not Emacs' shell or a log of a CI, which say `dumb` or nothing.
+fn moves_its_cursor() -> bool {
+    std::env::var("TERM").is_ok_and(|term| !term.is_empty() && term != "dumb")
+}
+
+/// The columns of a printed table: the terminal's, but no more than documents have.
+fn table_columns() -> usize {
+    let size = if io::stdout().is_terminal() { crossterm::terminal::size().ok() } else { None };
+    size.map_or(COLUMNS_MAX, |(columns, _)| usize::from(columns)).clamp(1, COLUMNS_MAX)
 }
 
 impl Arguments {
@@ -144,12 +170,12 @@ impl Arguments {
 struct Top<'a> {
     arguments: &'a Arguments,
     source: Source,
-    census: Census,
+    census: Census<'a>,
     /// When the next interval ends, in CLOCK_MONOTONIC.
     next_ns: u64,
 }
 
-impl Top<'_> {
+impl<'a> Top<'a> {
     /// Reads the interfaces and their counters from the kernel.
     fn refresh_interfaces(&mut self) -> failure::Result<()> {
         let interfaces = Interface::list()?;
@@ -190,12 +216,13 @@ impl Top<'_> {
 
     /// Prints a table or a document every interval.
     fn tables(&mut self, view: &View, common: &Common, stop: &AtomicBool) -> failure::Result {
+        let columns = table_columns();
         while !stop.load(Ordering::Acquire) {
             if !self.receive()? {
                 continue;
             }
             if common.shows_table() {
-                let text = plain(&view.lines(&self.census, Size::TABLE));
+                let text = plain(&view.lines(&self.census, Size::table(columns)));
                 let mut out = io::stdout().lock();
                 let between = if self.arguments.once { "" } else { "\n" };
                 if let Err(error) = write!(out, "{text}{between}").and_then(|()| out.flush()) {
@@ -219,7 +246,7 @@ impl Top<'_> {
     fn screen(&mut self, mut view: View, stop: &AtomicBool) -> failure::Result {
         let failed = |error: io::Error| Failure::failed(format!("top: terminal: {error}"));
         let screen = Screen::take().map_err(failed)?;
-        let mut frozen: Option<Census> = None;
+        let mut frozen: Option<Census<'a>> = None;
         let mut redraw = true;
         while !stop.load(Ordering::Acquire) {
             let shown = frozen.as_ref().unwrap_or(&self.census);
@@ -238,9 +265,15 @@ impl Top<'_> {
         Ok(Exit::Done)
     }
 
-    fn handle(&mut self, event: &Event, view: &mut View, frozen: &mut Option<Census>, size: Size) -> Action {
+    fn handle(
+        &mut self,
+        event: &Event,
+        view: &mut View,
+        frozen: &mut Option<Census<'a>>,
+        size: Size,
+    ) -> Action {
         let shown = frozen.as_ref().unwrap_or(&self.census);
-        let rows = view.rows(shown).len();
+        let rows = view.items(shown, size).len();
         let page = view.room(shown, size).max(1);
         let action = screen::press(view, event, rows, page);
         if action == Action::ResetCounts {
@@ -283,15 +316,55 @@ struct RowDocument {
     interface: String,
     /// The last frame, in candump's notation.
     frame: String,
+    /// The name of the message, by the databases of `--dbc`; null: they do not know the identifier.
+    name: Option<String>,
+    /// The last value of each signal; null without a name.
+    signals: Option<Vec<SignalDocument>>,
+    /// Frames that were shorter than their message.
+    short_frames: u64,
+    /// Frames with a multiplexer value that selects no signal.
+    unselected_frames: u64,
     count: u64,
     frames_per_s: f64,
+    /// The median time between two frames.
     period_ns: Option<u64>,
-    gap_min_ns: Option<u64>,
-    gap_max_ns: Option<u64>,
+    jitter_ns: Option<u64>,
+    longest_ns: Option<u64>,
+    missing: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct SignalDocument {
+    name: String,
+    /// A number; `"NaN"`, `"inf"` or `"-inf"`, which JSON lacks as numbers.
+    value: serde_json::Value,
+    unit: String,
+    /// The text of the value in the value table.
+    text: Option<String>,
+    /// When the value was in a frame, in ns of CLOCK_REALTIME.
+    stamp_ns: u64,
+}
+
+impl SignalDocument {
+    fn new(shown: &Shown<'_>) -> Self {
+        let value = match shown.signal.value(shown.bits) {
+            Value::Integer(value) => value.into(),
+            Value::Unsigned(value) => value.into(),
+            Value::Float(value) if value.is_finite() => value.into(),
+            Value::Float(value) => value.to_string().into(),
+        };
+        Self {
+            name: shown.signal.name.clone(),
+            value,
+            unit: shown.signal.unit.clone(),
+            text: shown.signal.choice(shown.bits).map(str::to_owned),
+            stamp_ns: shown.stamp_ns,
+        }
+    }
 }
 
 impl Document {
-    fn new(census: &Census, view: &View) -> Self {
+    fn new(census: &Census<'_>, view: &View) -> Self {
         let bus = |bus: &census::Bus| BusDocument {
             interface: bus.interface.name.clone(),
             state: bus.state(),
@@ -302,17 +375,25 @@ impl Document {
             errors: bus.errors(),
             lost: bus.lost(),
         };
-        let row = |(key, row): &(&census::Key, &census::Row)| RowDocument {
+        let row = |(key, row): &(&census::Key, &census::Row<'_>)| RowDocument {
             interface: census
                 .buses
                 .get(&key.interface)
                 .map_or(String::new(), |bus| bus.interface.name.clone()),
             frame: row.frame.to_string(),
+            name: row.signals.as_ref().map(|signals| signals.message.name.clone()),
+            signals: row
+                .signals
+                .as_ref()
+                .map(|_| view.signals(census, key, row).iter().map(SignalDocument::new).collect()),
+            short_frames: row.signals.as_ref().map_or(0, |signals| signals.short),
+            unselected_frames: row.signals.as_ref().map_or(0, |signals| signals.unselected),
             count: row.count,
             frames_per_s: row.frames_per_s,
-            period_ns: row.period_ns(),
-            gap_min_ns: row.gap_ns.map(|gap| gap.0),
-            gap_max_ns: row.gap_ns.map(|gap| gap.1),
+            period_ns: row.period.map(|period| period.median_ns),
+            jitter_ns: row.period.map(|period| period.jitter_ns),
+            longest_ns: row.longest_ns(),
+            missing: row.period.and_then(|period| period.missing),
         };
         Self {
             elapsed_ns: census.now_ns.saturating_sub(census.since_ns),

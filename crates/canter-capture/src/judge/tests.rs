@@ -1,4 +1,5 @@
 use super::*;
+use crate::account::Drops;
 use proptest::prelude::*;
 
 fn bus(counted: u64, seen: u64) -> Bus {
@@ -12,7 +13,7 @@ fn ring_of(frames: u64) -> RingLoss {
 
 /// The counts of a recording by a ring that ended on request.
 fn counts(ring: RingLoss, buses: &[Bus]) -> Counts<'_> {
-    Counts { method: Method::Ring, buses, ring, backlog_lost: 0, inside: 0, failure: "" }
+    Counts { method: Method::Ring, buses, ring, backlog_lost: 0, unnamed: 0, inside: 0, failure: "" }
 }
 
 fn judged(ring_lost: u64, buses: &[Bus]) -> Judgement {
@@ -145,8 +146,64 @@ fn a_backlog_full_of_ethernet_frames_is_no_loss_of_the_recording() {
 }
 
 #[test]
+fn frames_that_one_bus_has_dropped_explain_no_missing_frame_of_another() {
+    let buses = [Bus { driver_lost: 3, ..bus(10, 10) }, bus(10, 7)];
+    let judgement = judge(&Counts { backlog_lost: 9, ..counts(RingLoss::default(), &buses) });
+    assert_eq!(
+        (judgement.lost.backlog, judgement.lost.unaccounted, judgement.doubtful),
+        (3, 3, 0),
+        "{}",
+        judgement.verdict
+    );
+}
+
+#[test]
+fn a_dropped_frame_that_was_counted_before_is_lost_once() {
+    let verdict = |drops, ring_lost| {
+        let buses = [Bus { driver_lost: 3, drops, ..bus(10, 7) }];
+        let judgement = judge(&Counts { backlog_lost: 9, ..counts(ring_of(ring_lost), &buses) });
+        (judgement.lost.frames(), judgement.doubtful, judgement.verdict.to_string())
+    };
+    // A vcan counts a frame before the backlog drops it, a vxcan does not count it.
+    assert_eq!(verdict(Drops::Counted, 0), (3, 0, "3 frames lost at the backlog (3)".to_owned()));
+    let both = "6 frames lost at the backlog (3), an unknown place (3)".to_owned();
+    assert_eq!(verdict(Drops::Uncounted, 0), (6, 0, both));
+    let more = "3 frames lost at the backlog (3); up to 3 more may be missing: \
+                as many were dropped that its driver may have counted as received, or not";
+    assert_eq!(verdict(Drops::Unknown, 0), (3, 3, more.to_owned()));
+    // What the ring has lost explains the missing frames already.
+    let ring = "6 frames lost at the backlog (3), the ring (3)".to_owned();
+    assert_eq!(verdict(Drops::Unknown, 3), (6, 0, ring));
+}
+
+#[test]
 fn unexplained_losses_are_reported_at_an_unknown_place() {
     assert_eq!(sentence(1, &[bus(10, 7)]), "3 frames lost at the ring (1), an unknown place (2)");
+}
+
+#[test]
+fn frames_that_nobody_could_name_and_mixed_frames_are_never_complete() {
+    let buses = [bus(10, 10)];
+    let judgement = judge(&Counts { unnamed: 4, ..counts(RingLoss::default(), &buses) });
+    assert_eq!(
+        (judgement.doubtful, judgement.verdict.to_string()),
+        (
+            4,
+            "ambiguous: up to 4 frames of all interfaces may be missing: \
+            as many came from interfaces that were gone before canter could ask for their names"
+                .to_owned()
+        )
+    );
+    let judgement = judged(0, &[bus(5, 5), Bus { is_mixed: true, ..bus(10, 10) }]);
+    assert_eq!(
+        (judgement.doubtful, judgement.verdict.to_string()),
+        (
+            10,
+            "ambiguous: up to 10 frames of can0 may be missing: \
+            another interface got its index, and as many may be frames of that one"
+                .to_owned()
+        )
+    );
 }
 
 #[test]

@@ -1,12 +1,14 @@
 use super::*;
 use crate::{
     chunk::{Chunk, Hold},
-    files::{Retention, Unsynced},
+    files::{Files, Retention, Unsynced},
+    output::Style,
+    syncer::Syncer,
 };
 use canter_formats::{FORMATS, Reader, by_extension};
-use canter_frame::{BusId, Frame};
+use canter_frame::{BusId, Frame, RawRecord};
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -62,17 +64,8 @@ impl Recorder {
         let target = folder.path().join(name);
         let files = Files::create(&target, rotates, Retention::default(), false).unwrap();
         let format = by_extension(&target, FORMATS).unwrap();
-        let style = Style {
-            format,
-            append: format.append.unwrap(),
-            ns: false,
-            zstd: name.ends_with(".zst"),
-            frames_max: u64::MAX,
-            rotate_bytes: rotates.then_some(1000),
-            rotate_age: None,
-            flush: Duration::from_millis(500),
-            sync,
-        };
+        let (zstd, rotate_bytes) = (name.ends_with(".zst"), rotates.then_some(1000));
+        let style = Style { zstd, rotate_bytes, sync, ..Style::plain(format) };
         let (begins, begun) = mpsc::channel();
         let (end, ends) = mpsc::channel();
         let work = move |job: &Unsynced| {
@@ -84,9 +77,22 @@ impl Recorder {
         shared.0.send(Item::Interface("can0".to_owned()));
         let writer = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || run(&shared.0, &shared.1, files, style, syncer))
+            thread::spawn(move || {
+                run(&shared.0, &shared.1, Output::new(files, style, &shared.1, syncer), None)
+            })
         };
         Self { folder, shared, disk: Disk { begun, end }, writer }
+    }
+
+    /// Records 7 frames into a file whose sync fails, and 3 into the next one.
+    fn lose_the_first_file(&self, next: &str) {
+        self.record(7);
+        self.next_sync();
+        eventually("it is written", || self.in_file() == 7);
+        self.disk.end.send(Err(io::Error::from_raw_os_error(5))).unwrap();
+        eventually("the recording continues", || self.path(next).exists());
+        self.record(3);
+        eventually("it is written", || self.in_file() == 3);
     }
 
     /// Waits until a sync begins; whether it syncs the folder, too.
@@ -113,10 +119,16 @@ impl Recorder {
 
     /// Ends the recording, with a disk that answers.
     fn finish(self) -> (Progress, TempDir) {
-        self.shared.0.send(Item::End(Vec::new(), "complete".to_owned()));
+        self.shared.0.send(Item::End(Box::new(ending)));
         drop(self.disk.end);
         (self.writer.join().unwrap(), self.folder)
     }
+}
+
+/// The end of a recording of which the writer's counts are all that is known.
+fn ending(written: &Progress) -> (Vec<canter_formats::Closing>, String) {
+    let closing = canter_formats::Closing::default();
+    (vec![closing], format!("{} frames lost at the disk", written.lost.iter().sum::<u64>()))
 }
 
 fn lines(path: &Path) -> usize {
@@ -147,13 +159,7 @@ fn a_disk_that_does_not_answer_a_sync_delays_no_frame() {
 #[test]
 fn frames_of_a_file_whose_sync_has_failed_are_lost_and_the_next_file_has_the_later_ones() {
     let recorder = Recorder::new();
-    recorder.record(7);
-    recorder.next_sync();
-    eventually("it is written", || recorder.in_file() == 7);
-    recorder.disk.end.send(Err(io::Error::from_raw_os_error(5))).unwrap();
-    eventually("the recording continues", || recorder.path("d-000002.log").exists());
-    recorder.record(3);
-    eventually("it is written", || recorder.in_file() == 3);
+    recorder.lose_the_first_file("d-000002.log");
     let events = recorder.events();
     assert!(events.contains("d.log: sync: "), "{events}");
     let (progress, _folder) = recorder.finish();
@@ -168,7 +174,7 @@ fn a_sync_that_fails_while_the_file_is_closed_is_no_less_a_loss() {
     recorder.record(7);
     recorder.next_sync();
     eventually("it is written", || recorder.in_file() == 7);
-    recorder.shared.0.send(Item::End(Vec::new(), "complete".to_owned()));
+    recorder.shared.0.send(Item::End(Box::new(ending)));
     recorder.disk.end.send(Err(io::Error::from_raw_os_error(5))).unwrap();
     let progress = recorder.writer.join().unwrap();
     assert_eq!((progress.in_file, progress.lost), (vec![0], vec![7]));
@@ -209,4 +215,16 @@ fn each_new_file_of_a_rotation_is_synced_at_once_with_its_name() {
     }
     let (progress, _folder) = recorder.finish();
     assert_eq!((progress.in_file, progress.lost), (vec![90], vec![0]));
+}
+
+#[test]
+fn the_last_file_tells_what_the_disk_has_lost_before_it() {
+    let recorder = Recorder::to("d.pcapng", false, SOON);
+    recorder.lose_the_first_file("d-000002.pcapng");
+    let last = recorder.path("d-000002.pcapng");
+    let (progress, _folder) = recorder.finish();
+    assert_eq!((progress.in_file, progress.lost), (vec![3], vec![7]));
+    let bytes = fs::read(last).unwrap();
+    let says = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(says("7 frames lost at the disk"), "{}", String::from_utf8_lossy(&bytes));
 }

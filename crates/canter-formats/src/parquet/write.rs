@@ -8,7 +8,7 @@ mod columns;
 use crate::{
     format::{NotKept, Sink, WriteOptions, Written},
     output,
-    partition::{NS_OF_DAY, date, encoded},
+    partition::{Folders, NS_OF_DAY, date, encoded, place},
 };
 use canter_frame::Record;
 use columns::{Columns, ROWS_MAX};
@@ -37,6 +37,8 @@ pub struct DataSet {
     parts: Vec<Option<Part>>,
     /// Complete parts under temporary names, and their final paths.
     whole: Vec<(TempPath, PathBuf)>,
+    /// The last field, because the others are dropped before it and remove their temporary files.
+    folders: Folders,
 }
 
 /// A file of one bus and one day.
@@ -60,7 +62,8 @@ fn io_error(error: parquet::errors::ParquetError) -> io::Error {
 
 impl DataSet {
     pub fn new(options: &WriteOptions) -> io::Result<Self> {
-        fs::create_dir_all(&options.path)?;
+        let mut folders = Folders::default();
+        folders.create(&options.path)?;
         let stamp = ColumnPath::from("stamp");
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(io_error)?))
@@ -82,17 +85,18 @@ impl DataSet {
             names: Vec::new(),
             parts: Vec::new(),
             whole: Vec::new(),
+            folders,
         })
     }
 
-    fn part(&self, interface: usize, stamp_ns: u64) -> io::Result<Part> {
+    fn part(&mut self, interface: usize, stamp_ns: u64) -> io::Result<Part> {
         let day = stamp_ns / NS_OF_DAY;
         let folder = self
             .folder
             .join(format!("vehicle={}", encoded(&self.vehicle)))
             .join(format!("date={}", date(day)))
             .join(format!("bus={}", encoded(&self.names[interface])));
-        fs::create_dir_all(&folder)?;
+        self.folders.create(&folder)?;
         let path = folder.join(format!("part-{stamp_ns}.parquet"));
         if path.exists() && !self.overwrite {
             let message = format!("{} exists already: this drive is in the data set", path.display());
@@ -147,11 +151,11 @@ impl Sink for DataSet {
             self.close(interface)?;
         }
         let mut written = Written { bytes: 0, files: self.whole.len() as u64, not_kept: NotKept::default() };
-        for (beside, path) in self.whole {
-            written.bytes += fs::metadata(&beside)?.len();
-            if self.overwrite { beside.persist(path) } else { beside.persist_noclobber(path) }
-                .map_err(|error| error.error)?;
+        for (beside, _) in &self.whole {
+            written.bytes += fs::metadata(beside)?.len();
         }
+        place(self.whole, self.overwrite).map_err(|(_, error)| error)?;
+        self.folders.keep();
         Ok(written)
     }
 }

@@ -85,7 +85,11 @@ impl Pcapng {
         }
         if record.hardware_ns != 0 {
             let (second, ns) = (record.hardware_ns / 1_000_000_000, record.hardware_ns % 1_000_000_000);
-            option(&mut out, OPT_COMMENT, format!("hardware stamp {second}.{ns:09}").as_bytes());
+            let bound = match record.bound_ns {
+                0 => String::new(),
+                bound_ns => format!("; the frame's stamp is made from it, ±{bound_ns} ns"),
+            };
+            option(&mut out, OPT_COMMENT, format!("hardware stamp {second}.{ns:09}{bound}").as_bytes());
         }
         if let Some(remark) = self.remark.take() {
             option(&mut out, OPT_COMMENT, remark.as_bytes());
@@ -267,6 +271,12 @@ mod tests {
         pcapng.frame(&mut out, &record, false);
         assert!(String::from_utf8_lossy(&out).contains("hardware stamp 1.000000002"));
         assert!(!String::from_utf8_lossy(&out).contains("set"), "a remark is written once");
+        pcapng.frame(&mut out, &RawRecord { bound_ns: 1234, ..record }, false);
+        let text = String::from_utf8_lossy(&out);
+        assert!(
+            text.contains("hardware stamp 1.000000002; the frame's stamp is made from it, ±1234 ns"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::{
     linktype::{self, BusOfIndex, Order, Packet},
     trouble::{Trouble, wrong},
 };
-use canter_frame::{BusId, Direction, Record};
+use canter_frame::{BusId, ControllerStamp, Direction, Record};
 use std::io;
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -16,6 +16,7 @@ const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
 
 const OPT_END: u16 = 0;
+const OPT_COMMENT: u16 = 1;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
@@ -85,6 +86,17 @@ fn options(order: Order, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
         bytes = bytes.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
         Some((code, value))
     })
+}
+
+/// Reads the comment that keeps a controller's stamp, as `append.rs` writes it.
+fn controller_stamp(comment: &[u8]) -> Option<ControllerStamp> {
+    let text = std::str::from_utf8(comment).ok()?.strip_prefix("hardware stamp ")?;
+    let (stamp, rest) = text.split_once(';').map_or((text, None), |(stamp, rest)| (stamp, Some(rest)));
+    let (second, ns) = stamp.split_once('.').filter(|(_, ns)| ns.len() == 9)?;
+    let hardware_ns =
+        second.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(ns.parse().ok()?)?;
+    let bound = rest.map(|rest| rest.split_once('±')?.1.strip_suffix(" ns")?.parse().ok());
+    Some(ControllerStamp { hardware_ns, bound_ns: bound.map_or(Some(0), |bound| bound)? })
 }
 
 impl Pcapng {
@@ -204,8 +216,13 @@ impl Pcapng {
             return wrong("a stamp outside of 1970…2554 (a damaged file?)");
         };
         entry.stamp_ns = ns;
+        context.controller = None;
         let rest = body.get(20 + caught.next_multiple_of(4)..).unwrap_or_default();
         for (code, value) in options(order, rest) {
+            if code == OPT_COMMENT {
+                context.events.note(ns, value);
+                context.controller = context.controller.or_else(|| controller_stamp(value));
+            }
             if code == EPB_FLAGS && value.len() == 4 {
                 entry.direction = match order.word(value, 0) & 3 {
                     1 => Some(Direction::Received),
@@ -311,5 +328,28 @@ impl Decode for Pcapng {
         }
         source.consume(length);
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_comment_of_a_controllers_stamp_is_read_and_no_other() {
+        let stamp = |hardware_ns, bound_ns| Some(ControllerStamp { hardware_ns, bound_ns });
+        for (comment, expected) in [
+            ("hardware stamp 1.000000002", stamp(1_000_000_002, 0)),
+            ("hardware stamp 0.000000001; the frame's stamp is made from it, ±1234 ns", stamp(1, 1234)),
+            ("hardware stamp 18446744073.709551615", stamp(u64::MAX, 0)),
+            ("hardware stamp 18446744073.709551616", None),
+            ("hardware stamp 1.5", None),
+            ("hardware stamp 1.000000002; and so on", None),
+            ("hardware stamp", None),
+            ("late", None),
+        ] {
+            assert_eq!(controller_stamp(comment.as_bytes()), expected, "{comment}");
+        }
+        assert_eq!(controller_stamp(b"hardware stamp \xff.000000002"), None);
     }
 }

@@ -42,6 +42,11 @@ fn may_end(name: &str, bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether this is a text that canter only reads.
+fn is_of_others(name: &str) -> bool {
+    matches!(name, "trc" | "candump" | "python-can-csv" | "gvret")
+}
+
 /// A file to change, and the frames in it.
 struct Subject {
     name: String,
@@ -66,6 +71,15 @@ impl Subject {
         seen.frames.len() != self.intact.frames.len() && !is_reported(seen, &self.intact)
     }
 
+    /// Whether a changed TRC has a frame in a comment, which nobody can know: behind one that has lost its line break, or in a
+    /// line that begins as one.
+    fn makes_a_comment(&self, at: usize, changed: &[u8]) -> bool {
+        let begin =
+            self.bytes[..at].iter().rposition(|&byte| byte == b'\n').map_or(0, |line_break| line_break + 1);
+        let begins = |bytes: &[u8]| bytes[begin..].trim_ascii_start().starts_with(b";");
+        self.format == "trc" && begins(changed) && (self.bytes[at] == b'\n' || !begins(&self.bytes))
+    }
+
     /// Which changes of a byte and which ends of the file remove or add a frame in silence.
     fn silent_changes(&self) -> Vec<String> {
         let mut silent = Vec::new();
@@ -76,6 +90,9 @@ impl Subject {
             let some = |(n, _): &(usize, u8)| self.bytes.len() < LONG_BYTES || (n + at).is_multiple_of(5);
             for (_, new) in others(old).enumerate().filter(some) {
                 bytes[at] = new;
+                if self.makes_a_comment(at, &bytes) {
+                    continue;
+                }
                 let seen = seen(&bytes);
                 if self.is_silent(&seen) {
                     silent.push(format!("byte {at}: {old:#04x} → {new:#04x}: {} frames", seen.frames.len()));
@@ -89,7 +106,15 @@ impl Subject {
 
     fn silent_ends(&self) -> Vec<String> {
         let mut silent = Vec::new();
-        for end in (0..self.bytes.len()).filter(|&end| !may_end(self.format, &self.bytes[..end])) {
+        let may_end = |end: usize| match is_of_others(self.format) {
+            // With or without the line break, and SavvyCAN's comma before it.
+            true => {
+                let rest = &self.bytes[end..];
+                rest.starts_with(b"\n") || rest.starts_with(b",\n") || self.bytes[..end].ends_with(b"\n")
+            }
+            false => may_end(self.format, &self.bytes[..end]),
+        };
+        for end in (0..self.bytes.len()).filter(|&end| !may_end(end)) {
             let seen = seen(&self.bytes[..end]);
             if self.is_silent(&seen) {
                 silent.push(format!("cut at {end}: {} frames", seen.frames.len()));
@@ -155,4 +180,8 @@ check! {
     of_an_mdf: "mf4";
     of_a_parquet: "parquet";
     of_a_packed_recording: "packed";
+    of_a_trc: "trc";
+    of_what_candump_prints: "candump";
+    of_python_can_s_csv: "python-can-csv";
+    of_a_gvret_csv: "gvret";
 }

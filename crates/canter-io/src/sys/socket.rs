@@ -37,6 +37,7 @@ unsafe impl OptionValue for libc::tpacket_req {}
 unsafe impl OptionValue for libc::tpacket_req3 {}
 // SAFETY: two numbers of one size, socket(7): SO_SNDTIMEO.
 unsafe impl OptionValue for libc::timeval {}
+#[allow(deprecated, reason = "musl's alias will change together with the structure")]
 const _: () = assert!(size_of::<libc::timeval>() == 2 * size_of::<libc::suseconds_t>());
 const _: () = assert!(size_of::<Filter>() == 8 && size_of::<libc::tpacket_req>() == 16);
 const _: () = assert!(size_of::<libc::tpacket_req3>() == 28);

@@ -105,7 +105,7 @@ impl<M: Words> Ring<M> {
     }
 
     /// How many records have been written. Records are read after this load.
-    fn head(&self) -> u64 {
+    pub fn head(&self) -> u64 {
         let head = self.memory.word(offset_of!(canwire_ring, head));
         fence(Ordering::Acquire); // pairs with E
         head

@@ -1,6 +1,7 @@
 //! The ways of frames in a window: when each was sent and forwarded, and what was executed in between. A frame's way begins at
 //! the sender's transmit function, or, on a bus where a frame takes time, when that bus delivers it; it ends at the next
-//! transmit function, which is the gateway's.
+//! transmit function, which is the gateway's. What the sender's driver executes up to its command to the chip counts as the
+//! driver's and not as the meter's: the gateway's driver executes the same between the end of the way and its own command.
 
 use super::{
     stage::{ALL, MARKS, Mark, STAGES, Stage},
@@ -23,6 +24,13 @@ pub struct End {
     pub time_ns: u64,
     /// The ns of each stage since the begin; their sum is the time since the begin.
     pub stages: [u64; STAGES],
+}
+
+impl End {
+    /// The part of the way that is the meter's own.
+    pub fn of_meter(&self) -> u64 {
+        self.stages[Stage::Instrument as usize - 1]
+    }
 }
 
 /// The ways of all frames, by their marks in the order of time. An error says why the window decides nothing.
@@ -69,7 +77,14 @@ fn way(number: usize, events: &[Event], shift: u32) -> Result<Option<Way>, Strin
         ));
     }
     let ended = events[end].count;
-    let stages = stages(&begun, &ended, shift);
+    let mut stages = stages(&begun, &ended, shift);
+    let commands = |event: &&Event| meaning(event) == Some(Mark::Command) && event.cpu == events[begin].cpu;
+    if let Some(command) = events[begin..end].iter().find(commands).filter(|_| begin == sent) {
+        let [instrument, driver] = [Stage::Instrument, Stage::Driver].map(|stage| stage as usize - 1);
+        let before = command.count.stages[instrument].saturating_sub(begun.stages[instrument]) << shift;
+        stages[instrument] -= before;
+        stages[driver] += before;
+    }
     let (sum, took) = (stages.iter().sum::<u64>(), ended.time_ns.saturating_sub(begun.time_ns));
     if sum != took {
         return Err(format!("frame {number}: its stages take {sum} ns, and its way {took} ns"));
@@ -121,6 +136,25 @@ mod tests {
         // Lost, and never sent.
         assert_eq!(found(card[..2].to_vec()).unwrap()[0].end, None);
         assert!(found(card[..1].to_vec()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_the_senders_driver_does_before_its_command_is_the_drivers() {
+        let (sends, commands) = (number(Mark::Transmit), number(Mark::Command));
+        let with = |mut event: Event, instrument: u64, cpu: u32| {
+            event.count.stages[Stage::Instrument as usize - 1] = instrument;
+            Event { cpu, ..event }
+        };
+        let sent = [with(event(FRAME, 0, 0, 0), 0, 0), with(event(sends, 10, 0, 0), 0, 0)];
+        // Another card's command, on another processor, is no sign of the sender's.
+        let others = with(event(commands, 20, 5, 0), 5, 1);
+        let own = with(event(commands, 50, 10, 0), 30, 0);
+        let again = with(event(commands, 80, 20, 0), 50, 0);
+        let end = with(event(sends, 110, 40, 0), 60, 1);
+        let events = [&sent[..], &[others, own, again, end]].concat();
+        let stages = found(events).unwrap()[0].end.unwrap().stages;
+        let stage_ns = |stage: Stage| stages[stage as usize - 1];
+        assert_eq!((stage_ns(Stage::Driver), stage_ns(Stage::Instrument)), (40 + 30, 30));
     }
 
     #[test]

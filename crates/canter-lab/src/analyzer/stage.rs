@@ -178,6 +178,8 @@ pub enum Mark {
     Transmit,
     /// A bus on which a frame takes time hands a frame over at its end.
     Delivery,
+    /// A driver gives its chip a command: of a transmit function the one to send.
+    Command,
 }
 
 /// The marked functions: name and meaning. An event has the number of its row, counted from 1.
@@ -190,4 +192,5 @@ pub const MARKS: &[(&str, Mark)] = &[
     ("canchar_send_at_once", Mark::Transmit),
     ("canchar_push", Mark::Transmit),
     ("cw_wire_timer", Mark::Delivery),
+    ("sja1000_write_cmdreg", Mark::Command),
 ];

@@ -6,7 +6,7 @@ use super::{
     lab_failure,
     machine::{Ended, Machine},
     monitor::Monitor,
-    programs,
+    playground, programs,
     progress::Progress,
     saved::{Description, Saved},
     signals::Signals,
@@ -297,6 +297,10 @@ impl Guest<'_> {
             }
             if let Some(outcome) = self.early_end(link.state.begun)? {
                 return Err(outcome.into());
+            }
+            if self.boot.machine.terminal && link.state.begun && self.boot.signals.resized() {
+                let (rows, columns) = playground::terminal_size();
+                link.request(format!("{rows} {columns}\n").as_bytes())?;
             }
         }
         Ok(())

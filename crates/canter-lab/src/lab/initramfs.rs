@@ -9,7 +9,7 @@ use super::{
     kernel::{Extra, Kernel},
     lab_failure,
     machine::Machine,
-    modprobe, programs,
+    modprobe, playground, programs,
     progress::Progress,
     shell, topology,
 };
@@ -135,14 +135,15 @@ fn variables(machine: &Machine, kernel: &Kernel, session: &Session) -> String {
     let of_host = |path: Option<PathBuf>| path.filter(|_| machine.arch.is_host());
     let tags: Vec<_> = session.read_only.iter().map(|(tag, _)| *tag).collect();
     format!(
-        "NOW={}\nMODULES={}\nPROGRAM={}\nTOKEN={}\nREAD_ONLY='{}'\nSYSTEMD={}\nANALYZER={}\n",
+        "NOW={}\nMODULES={}\nPROGRAM={}\nTOKEN={}\nREAD_ONLY='{}'\nSYSTEMD={}\nANALYZER={}\nTERMINAL={}\n",
         clock::realtime_ns() / 1_000_000_000,
         path(of_host(kernel.modules.clone()).map(|folder| folder.canonicalize().unwrap_or(folder))),
         path(of_host(std::env::current_exe().ok())),
         shell::quote(session.token),
         tags.join(" "),
         if machine.systemd { "1" } else { "" },
-        if machine.analyzer { topology::ANALYZER_TAG } else { "" }
+        if machine.analyzer { topology::ANALYZER_TAG } else { "" },
+        if machine.terminal { playground::TERMINAL } else { "" }
     )
 }
 

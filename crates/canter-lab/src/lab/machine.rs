@@ -60,6 +60,8 @@ pub struct Machine {
     pub analyzer: bool,
     /// Where the profile of the command is written, if it has one; it needs the analyzer.
     pub profile: Option<PathBuf>,
+    /// Whether the command has a terminal, whose size follows the host's.
+    pub terminal: bool,
     /// Words for the kernel's command line.
     pub append: Vec<String>,
     /// Timeout of one boot, from its start to the end of the command.
@@ -88,6 +90,7 @@ impl Default for Machine {
             saved: Some(0),
             analyzer: false,
             profile: None,
+            terminal: false,
             append: Vec::new(),
             timeout: Duration::from_secs(600),
             console: None,

@@ -13,12 +13,17 @@ use std::{
     process::{Command, Stdio},
 };
 
+/// The guest's file that names the shell's terminal.
+pub const TERMINAL: &str = "/run/canter-lab.terminal";
 /// The bit rate of the cards.
 const BITRATE: &str = "500000";
 
 /// What the shell reads first: the cards come up, and the first line says what is there.
 const RC: &str = r#"[ -r /etc/bash.bashrc ] && . /etc/bash.bashrc
-PS1='\[\e[1;36m\]lab\[\e[0m\]:\w\$ '
+case $TERM in
+dumb) bold= plain= PS1='lab:\w\$ ' ;;
+*) bold=$'\e[1m' plain=$'\e[0m' PS1='\[\e[1;36m\]lab\[\e[0m\]:\w\$ ' ;;
+esac
 alias ls='ls --color=auto' ip='ip --color=auto'
 for card in /sys/class/net/can*; do
     [ -e "$card" ] && ip link set "${card##*/}" up type can bitrate BITRATE 2> /dev/null
@@ -26,7 +31,7 @@ done
 if [ -e /sys/class/net/can4 ]; then
     echo 'can0 can1 can3 are on bus A, can2 can4 on bus B, at 500 kbit/s.'
 fi
-printf 'Try: \e[1mcanter generate can0 -I 123 -g 10 -q & canter top\e[0m    (exit ends the lab)\n'
+echo "Try: ${bold}canter generate can0 -I 123 -g 10 -q & canter top$plain    (exit ends the lab)"
 "#;
 
 /// Whether a person is there: a shell needs a terminal at both ends.
@@ -36,15 +41,17 @@ pub fn has_terminal() -> bool {
 
 /// Runs the shell.
 pub fn run(machine: &Machine) -> Result<Ended> {
-    let terminal = Terminal::take()?;
-    let line = guest_line(&terminal.size, &env::var("TERM").unwrap_or_else(|_| "linux".to_owned()));
-    machine.run(&[line])
+    let _terminal = Terminal::take()?;
+    let line = guest_line(&terminal_size(), &env::var("TERM").unwrap_or_else(|_| "linux".to_owned()));
+    Machine { terminal: true, ..machine.clone() }.run(&[line])
 }
 
 /// The line for the guest's shell: script(1) has a terminal, on which bash is interactive.
 fn guest_line((rows, columns): &(String, String), term: &str) -> String {
     let rc = RC.replace("BITRATE", BITRATE);
-    let inner = format!("stty rows {rows} cols {columns}; exec bash --rcfile /run/canter-lab.rc -i");
+    let inner = format!(
+        "tty > {TERMINAL}; stty rows {rows} cols {columns}; exec bash --rcfile /run/canter-lab.rc -i"
+    );
     format!(
         "printf %s {} > /run/canter-lab.rc; TERM={} SHELL=/bin/bash exec script -qec {} /dev/null",
         quote(&rc),
@@ -56,18 +63,20 @@ fn guest_line((rows, columns): &(String, String), term: &str) -> String {
 /// The host's terminal, which gets its settings back when this is dropped.
 struct Terminal {
     settings: String,
-    /// Rows and columns.
-    size: (String, String),
+}
+
+/// The host's rows and columns; 24 and 80 of a terminal that does not know its size.
+pub fn terminal_size() -> (String, String) {
+    let size = stty(&["size"]).unwrap_or_default();
+    let (rows, columns) = size.split_once(' ').filter(|(rows, _)| *rows != "0").unwrap_or(("24", "80"));
+    (rows.to_owned(), columns.to_owned())
 }
 
 impl Terminal {
     /// Hands keys through without an echo. Output is still processed, so that the lab's own lines look right.
     fn take() -> Result<Self> {
         let settings = stty(&["-g"])?;
-        let size = stty(&["size"]).unwrap_or_default();
-        // A terminal that does not know its size says 0 0.
-        let (rows, columns) = size.split_once(' ').filter(|(rows, _)| *rows != "0").unwrap_or(("24", "80"));
-        let terminal = Self { settings, size: (rows.to_owned(), columns.to_owned()) };
+        let terminal = Self { settings };
         stty(&["-icanon", "-echo", "-isig", "-ixon", "-icrnl", "-iexten", "min", "1", "time", "0"])?;
         Ok(terminal)
     }

@@ -5,7 +5,10 @@ use super::{
     lab_failure,
 };
 use canter_cli::failure::Result;
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 /// A program and the packages that contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub const XZ: Program = program("xz", "xz-utils", "xz");
 pub const ZSTD: Program = program("zstd", "zstd", "zstd");
 /// Ends QEMU when the lab is killed: `PR_SET_PDEATHSIG` without a line of unsafe code.
 pub const SETPRIV: Program = program("setpriv", "util-linux", "util-linux");
+/// What a test in a container sets interfaces up by.
+pub const IP: Program = program("ip", "iproute2", "iproute");
 pub const APT: Program = program("apt-cache", "apt", "apt");
 pub const MAKE: Program = program("make", "make", "make");
 pub const GCC: Program = program("gcc", "gcc", "gcc");
@@ -56,6 +61,39 @@ pub fn require(programs: &[Program]) -> Result<()> {
         Some(complaint) => Err(lab_failure(complaint)),
         None => Ok(()),
     }
+}
+
+/// Installs the packages of missing programs, as root of a container in which nothing is installed yet.
+pub fn install(programs: &[Program]) -> Result<()> {
+    let missing: Vec<_> = programs.iter().copied().filter(|program| find(*program).is_none()).collect();
+    let knows_packages = Path::new("/var/lib/apt/lists").read_dir().is_ok_and(|lists| {
+        lists.flatten().any(|list| list.file_name().to_string_lossy().ends_with("_Packages"))
+    });
+    if missing.is_empty() && knows_packages {
+        return Ok(());
+    }
+    if Family::host() != Family::Debian {
+        return require(programs);
+    }
+    apt(&["update"])?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages: Vec<&str> = missing.iter().map(|program| program.packages.debian).collect();
+    eprintln!("lab: installing {}", packages.join(" "));
+    // The keyring checks the lists of other suites, and --no-install-recommends leaves it out.
+    apt(&[&["install", "-y", "--no-install-recommends", "debian-archive-keyring"], &packages[..]].concat())
+}
+
+/// Runs apt-get(8), whose messages appear only when it fails.
+fn apt(arguments: &[&str]) -> Result<()> {
+    let failed = |why: &str| lab_failure(format!("apt-get {}: {why}", arguments.join(" ")));
+    let mut command = Command::new("apt-get");
+    command.arg("-q").args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    let output = command.output().map_err(|error| failed(&error.to_string()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("failed");
+    if output.status.success() { Ok(()) } else { Err(failed(last)) }
 }
 
 fn complaint(programs: &[Program], family: Family, has: impl Fn(Program) -> bool) -> Option<String> {

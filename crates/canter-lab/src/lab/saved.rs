@@ -59,9 +59,12 @@ impl Description {
 
     /// The saved machine; `None` when there is none yet. An error says why it cannot be used.
     pub fn find(&self, cache: &Cache) -> std::result::Result<Option<Saved>, String> {
+        self.find_of_user(cache, user(Path::new("/proc/self"))?)
+    }
+
+    fn find_of_user(&self, cache: &Cache, this: u32) -> std::result::Result<Option<Saved>, String> {
         let Some(entry) = cache.find(&self.name())? else { return Ok(None) };
-        let user = |path: &Path| fs::metadata(path).map(|about| about.uid()).map_err(|e| e.to_string());
-        if user(entry.path())? != user(Path::new("/proc/self"))? {
+        if user(entry.path())? != this {
             return Err("another user has saved it".to_owned());
         }
         match fs::read_to_string(entry.path().join(DESCRIPTION)) {
@@ -94,6 +97,11 @@ fn arguments(machine: &Machine, shares: usize, qemu_version: &str) -> Vec<String
         analyzer: machine.analyzer.then_some(&loaded),
     };
     topology::qemu_arguments(machine, &paths, qemu_version)
+}
+
+/// The user who owns a file.
+fn user(path: &Path) -> std::result::Result<u32, String> {
+    fs::metadata(path).map(|about| about.uid()).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// A file's path, and a number that changes with the file.
@@ -218,5 +226,19 @@ mod tests {
         assert_ne!(second, first);
         fs::remove_file(&file).unwrap();
         assert_ne!(identity(&file), second);
+    }
+
+    #[test]
+    fn a_machine_that_another_user_has_saved_is_not_restored() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::at(folder.path());
+        let description = Description::new(&machine(), &kernel(), 1, "7.2.22").unwrap();
+        let this = user(Path::new("/proc/self")).unwrap();
+        assert!(description.find_of_user(&cache, this).unwrap().is_none());
+        let place = description.reserve(&cache).unwrap().unwrap();
+        place.0.keep(&Progress::new(true)).unwrap();
+        assert!(description.find_of_user(&cache, this).unwrap().is_some());
+        let refused = description.find_of_user(&cache, this + 1).err();
+        assert_eq!(refused.as_deref(), Some("another user has saved it"));
     }
 }

@@ -6,6 +6,9 @@ use super::module::{Choice, Loading, Module, Source, sources};
 /// The nodes and their buses, wired like can0…can4, which also exist.
 const NODES: &str = "wcan0:A,wcan1:A,wcan2:B,wcan3:A,wcan4:B";
 
+/// The frames that each tap keeps: 4 MiB a bus. A measurement reads them after its last frame.
+const TAP_RECORDS: u32 = 32_768;
+
 /// Every source file of the module.
 const SOURCE: Source = Source {
     name: "canwire",
@@ -20,7 +23,9 @@ const SOURCE: Source = Source {
 };
 
 pub(super) const MODULE: Module = Module {
-    load: |_| Ok(Loading { parameters: format!("nodes={NODES}"), ..Loading::default() }),
+    load: |_| {
+        Ok(Loading { parameters: format!("nodes={NODES} tap_records={TAP_RECORDS}"), ..Loading::default() })
+    },
     ..Module::plain(
         SOURCE,
         Choice::Bus("wire"),

@@ -1,6 +1,7 @@
 //! The instrument outside the machine: frames are sent by a socket or a device file, and the lab's analyzer sees when a driver
 //! begins to send each, first the sender's and then the gateway's. Nothing is received or stamped in the machine, the meter
-//! sleeps while a frame is on its way, and there is no floor. The stamps are read when all frames are through.
+//! sleeps while a frame is on its way, and there is no floor: what the meter executes on a frame's way is taken off its latency.
+//! The stamps are read when all frames are through.
 
 use super::{
     experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
@@ -8,7 +9,7 @@ use super::{
     sockets,
 };
 use crate::analyzer::{
-    account::{self, Way},
+    account::{self, End, Way},
     session::{Program, Request, Session},
     stage::{ALL, STAGES, Stage},
 };
@@ -190,8 +191,9 @@ impl Instrument for Analyzed {
 
 /// The account of all frames that arrived; `None` when none did.
 fn stages(ways: &[Way]) -> Option<Stages> {
-    let mut ends: Vec<[u64; STAGES]> = ways.iter().filter_map(|way| Some(way.end?.stages)).collect();
-    ends.sort_by_key(|stages| stages.iter().sum::<u64>());
+    let mut ends: Vec<End> = ways.iter().filter_map(|way| way.end).collect();
+    ends.sort_by_key(|end| end.stages.iter().sum::<u64>() - end.of_meter());
+    let ends: Vec<[u64; STAGES]> = ends.into_iter().map(|end| end.stages).collect();
     let median = ends.get(ends.len().checked_sub(1)? / 2)?;
     let total = |at: usize| ends.iter().map(|stages| stages[at]).sum();
     let stages = ALL.iter().enumerate().map(|(at, stage)| result::Stage {
@@ -279,7 +281,8 @@ impl Schedule for OneByOne {
                 let machine_ns = |ns: u64| (self.since_ns + ns).saturating_sub(first_ns);
                 for way in &ways {
                     seen.stamps[0].push_back((way.number, machine_ns(way.begin_ns)));
-                    seen.stamps[1].extend(way.end.map(|end| (way.number, machine_ns(end.time_ns))));
+                    let own_ns = way.end.map(|end| end.time_ns - end.of_meter());
+                    seen.stamps[1].extend(own_ns.map(|own_ns| (way.number, machine_ns(own_ns))));
                 }
                 seen.ways = ways;
             }

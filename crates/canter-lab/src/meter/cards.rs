@@ -3,9 +3,9 @@
 //! instrument's floor. The cards are unbound from their drivers for the measurement and bound again afterwards.
 
 use super::{
-    experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
+    experiment::{Experiment, Kept, Outcome, Port, Schedule, Sending, Surroundings},
     instrument::{Instrument, Setup, Silence, WireTime},
-    wires::{AHEAD_NS, Asleep, SETTLE_NS, SLEEP_NS_MAX},
+    wires::{AHEAD_NS, Asleep, source_ns},
 };
 use canter_cli::failure::{self, Exit, Failure};
 use canter_io::{
@@ -40,6 +40,11 @@ const BIT_RATE: u32 = 500_000;
 const HANDLER_TIME: &str = "handler time";
 /// The number of records that one call reads.
 const READ_RECORDS: usize = 256;
+/// One at a time: the meter reads the stamps this long after the frame should have arrived, so that it does not wake up
+/// beside the gateway.
+const SETTLE_NS: u64 = 20_000;
+/// The number of records that the instrument keeps of each side (CANPROBE_RECORDS).
+const KEPT_RECORDS: u64 = 16_384;
 /// The shortest period of the instrument.
 const PERIOD_NS_MIN: u64 = 1_000;
 
@@ -129,6 +134,12 @@ impl Cards {
             Failure::new(Exit::Usage, format!("--count {}: at most {}", setup.count, u32::MAX))
         })?;
         let Some((pace, burst)) = canwire::pace(setup.traffic)? else { return Ok(None) };
+        if setup.count > KEPT_RECORDS {
+            return Err(Failure::unable(format!(
+                "{}: keeps {KEPT_RECORDS} frames, and is read after the last one (--count {KEPT_RECORDS})",
+                canprobe::PATH
+            )));
+        }
         let period_ns = match pace {
             Pace::Period(ns) => ns,
             Pace::Load(permille) => frame_ns * 1000 / u64::from(permille).max(1),
@@ -182,7 +193,10 @@ impl Instrument for Cards {
         let shared = || Arc::clone(&self.shared);
         let sending = match self.plan(setup, &frame, frame_ns)? {
             None => Sending::Frames(Box::new(OneByOne { shared: shared(), bitrate: self.bitrate })),
-            Some(plan) => Sending::Schedule(Box::new(Scheduled { shared: shared(), plan })),
+            Some(plan) => {
+                let lasts_ns = AHEAD_NS + source_ns(setup.traffic, setup.count, plan.period_ns);
+                Sending::Schedule(Box::new(Scheduled { shared: shared(), plan, lasts_ns }))
+            }
         };
         let experiment = Experiment {
             direct: Box::new(Side { shared: shared(), side: SENT }),
@@ -205,7 +219,7 @@ impl Instrument for Cards {
         let frame_ns = if environment::in_lab() { 0 } else { 130 * 1_000_000_000 / u64::from(self.bitrate) };
         let one_by_one = setup.traffic == Traffic::OneAtATime;
         let through_ns = AHEAD_NS + 2 * frame_ns + SETTLE_NS;
-        Box::new(Asleep { sleep_ns_max: if one_by_one { through_ns } else { SLEEP_NS_MAX } })
+        Box::new(Asleep { sleep_ns_max: if one_by_one { through_ns } else { u64::MAX } })
     }
 
     fn failed(&self, port: Port, error: io::Error) -> Failure {
@@ -236,6 +250,11 @@ impl Instrument for Cards {
         let state = locked(&self.shared).instrument.state();
         let state = state.map_err(|error| self.failed(Port::Routed, error))?;
         Ok(u64::from(state.overruns))
+    }
+
+    fn invalid(&self, outcome: &Outcome) -> Option<String> {
+        let lost = outcome.queue_drops;
+        (lost > 0).then(|| format!("{}: {lost} stamps found no room: fewer frames", canprobe::PATH))
     }
 
     fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()> {
@@ -335,6 +354,8 @@ impl Transmit for OneByOne {
 struct Scheduled {
     shared: Shared,
     plan: Plan,
+    /// The time that its frames take.
+    lasts_ns: u64,
 }
 
 impl Schedule for Scheduled {
@@ -348,5 +369,10 @@ impl Schedule for Scheduled {
 
     fn stop(&mut self) -> io::Result<()> {
         locked(&self.shared).instrument.stop()
+    }
+
+    fn kept(&mut self) -> io::Result<Option<Kept>> {
+        let through = locked(&self.shared).instrument.state()?.received;
+        Ok(Some(Kept { lasts_ns: self.lasts_ns, through: through.into() }))
     }
 }

@@ -90,6 +90,19 @@ pub trait Schedule {
     fn is_running(&mut self) -> io::Result<bool>;
     /// Ends the schedule.
     fn stop(&mut self) -> io::Result<()>;
+    /// The course of a schedule whose stamps are kept until its end; `None`: they are read from time to time.
+    fn kept(&mut self) -> io::Result<Option<Kept>> {
+        Ok(None)
+    }
+}
+
+/// The course of a schedule whose stamps are kept until its end, so that no reader takes the gateway's processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The time after which all frames should be sent, in ns.
+    pub lasts_ns: u64,
+    /// The number of frames that have come through so far, counted without reading a stamp.
+    pub through: u64,
 }
 
 /// One measurement.
@@ -220,6 +233,9 @@ impl Experiment {
         let failed = |error| (Port::Send, error);
         running.followed = true;
         schedule.start().map_err(failed)?;
+        if let Some(kept) = schedule.kept().map_err(failed)? {
+            self.let_through(schedule, kept, surroundings, stop, progress)?;
+        }
         loop {
             let until_ns = surroundings.now_ns() + LOST_NS / 10;
             self.wait(surroundings, until_ns)?;
@@ -235,6 +251,50 @@ impl Experiment {
             let hopeless = tally.received == 0 && tally.lost >= HOPELESS_FRAMES;
             if is_running && (hopeless || stop.load(Ordering::Acquire)) {
                 schedule.stop().map_err(failed)?;
+            }
+        }
+    }
+
+    /// Sleeps until a schedule has ended and the gateway sends no more. Once a second the meter looks whether anything comes
+    /// through at all.
+    fn let_through(
+        &self,
+        schedule: &mut dyn Schedule,
+        at_start: Kept,
+        surroundings: &mut dyn Surroundings,
+        stop: &AtomicBool,
+        progress: &mut dyn FnMut(Tally),
+    ) -> Result<(), (Port, io::Error)> {
+        let failed = |error| (Port::Send, error);
+        let through = |schedule: &mut dyn Schedule| {
+            schedule.kept().map(|kept| kept.map_or(0, |kept| kept.through)).map_err(failed)
+        };
+        let begin_ns = surroundings.now_ns();
+        let end_ns = begin_ns.saturating_add(at_start.lasts_ns);
+        let mut stopped = false;
+        while surroundings.now_ns() < end_ns && !stopped {
+            let until_ns = end_ns.min(surroundings.now_ns() + LOST_NS);
+            self.wait(surroundings, until_ns)?;
+            let silent =
+                surroundings.now_ns() >= begin_ns + LOST_NS && through(schedule)? == at_start.through;
+            stopped = silent || stop.load(Ordering::Acquire);
+        }
+        while !stopped && schedule.is_running().map_err(failed)? {
+            stopped = stop.load(Ordering::Acquire);
+            let until_ns = surroundings.now_ns() + LOST_NS / 10;
+            self.wait(surroundings, until_ns)?;
+        }
+        // All is sent; the rest of the time is waiting and reading.
+        progress(Tally { sent: self.count, ..Tally::default() });
+        if stopped {
+            schedule.stop().map_err(failed)?;
+        }
+        loop {
+            let before = through(schedule)?;
+            let until_ns = surroundings.now_ns() + LOST_NS / 10;
+            self.wait(surroundings, until_ns)?;
+            if through(schedule)? == before {
+                return Ok(());
             }
         }
     }
@@ -405,3 +465,6 @@ enum Next {
     At(u64),
     End,
 }
+
+#[cfg(test)]
+mod tests;

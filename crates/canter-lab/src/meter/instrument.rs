@@ -137,6 +137,10 @@ pub trait Instrument {
     fn late(&self) -> u64 {
         0
     }
+    /// The reason why the stamps decide nothing.
+    fn invalid(&self, _outcome: &Outcome) -> Option<String> {
+        None
+    }
     /// Adds the instrument's data to a series: its floor, and whether the bus kept its time.
     fn complete(&self, setup: &Setup, series: &mut Series) -> failure::Result<()>;
 }

@@ -135,6 +135,11 @@ pub fn measure(
         ..Series::default()
     };
     instrument.complete(setup, &mut series)?;
+    if let Some(why) = instrument.invalid(&outcome) {
+        series.latency_ns = None;
+        series.timeline = None;
+        series.unavailable = why;
+    }
     let used = instrument.interfaces().into_iter().cloned().collect();
     Ok(Measured { series, interfaces: used, interrupted: outcome.interrupted, account, silent })
 }

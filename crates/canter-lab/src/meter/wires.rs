@@ -1,9 +1,10 @@
 //! The instrument on virtual wires: the kernel's source sends, and the wires stamp. A latency is the start of the frame
 //! on the routed wire minus its delivery on the direct one, which is its end and however late the wire's timer ran. No
-//! process of the meter is involved; the meter sleeps, and the floor is 0.
+//! process of the meter is involved, and the floor is 0. The meter sleeps while frames are on their way: of a schedule it
+//! reads the stamps when all are through, and one at a time the routed frame's end wakes it.
 
 use super::{
-    experiment::{Experiment, LATE_PART, Outcome, Port, Schedule, Sending, Surroundings},
+    experiment::{Experiment, Kept, LATE_PART, Outcome, Port, Schedule, Sending, Surroundings},
     instrument::{Instrument, Setup, Silence},
 };
 use canter_cli::failure::{self, Exit, Failure};
@@ -12,6 +13,7 @@ use canter_io::{
     frame::BitRate,
     method::{Receive, Transmit},
     netlink::wire::{self, Bus, BusStats, Pace, Source},
+    poll,
     tap::{Edge, Record, Tap, TapReceiver},
     thread,
 };
@@ -110,6 +112,23 @@ impl Buses {
         Ok(Box::new(TapReceiver::new(Tap::open(&self.direct.name)?, Edge::Delivery, keep)))
     }
 
+    /// A tap that holds all frames of a schedule, because it is read after the last one.
+    fn roomy_tap(&self, bus: &Bus, count: u64) -> failure::Result<Tap> {
+        let tap = Tap::open(&bus.name)?;
+        let records = tap.capacity();
+        // A full ring may already overwrite its oldest record.
+        if count >= records {
+            let more = (count + 1).next_power_of_two();
+            return Err(Failure::unable(format!(
+                "bus {}: its tap keeps {records} frames, and is read after the last one (--count {}, or load canwire with \
+                 tap_records={more})",
+                bus.name,
+                records - 1
+            )));
+        }
+        Ok(tap)
+    }
+
     /// The routed wire's tap: the nodes' frames, at their starts.
     fn routed(&self) -> failure::Result<Box<dyn Receive>> {
         let keep = |record: &Record| record.sender.is_some();
@@ -149,7 +168,11 @@ impl Instrument for Buses {
                     number: true,
                     ..Source::default()
                 };
-                Sending::Schedule(Box::new(Scheduled { bus: name, source }))
+                self.roomy_tap(&self.direct, setup.count)?;
+                let through = self.roomy_tap(&self.routed, setup.count)?;
+                let lasts_ns = delay_ns.unwrap_or(0) + source_ns(setup.traffic, setup.count, frame_ns);
+                let lasts_ns = lasts_ns + lasts_ns / MARGIN_PART + MARGIN_NS;
+                Sending::Schedule(Box::new(Scheduled { bus: name, source, lasts_ns, through }))
             }
         };
         let experiment = Experiment {
@@ -157,7 +180,7 @@ impl Instrument for Buses {
             routed: self.routed()?,
             traffic: setup.traffic,
             frame_ns,
-            gap_ns: setup.gap.saturating_sub(SETTLE_NS),
+            gap_ns: setup.gap,
             jitter_ns: 0, // the source adds it by its timer
             seed: setup.seed,
             frame,
@@ -171,15 +194,11 @@ impl Instrument for Buses {
     }
 
     fn surroundings(&self, setup: &Setup) -> Box<dyn Surroundings> {
-        let frame_ns = |bus| {
-            let frame = setup.template.frame().unwrap_or_default(); // it was made from the same template before
-            template::mean_ns(&frame, setup.count, Self::rate(bus))
-        };
         let _ = thread::wake_on_time(); // without it, frames are only less dense
-        let frames_ns = frame_ns(&self.direct) + frame_ns(&self.routed);
-        let through_ns = setup.jitter.saturating_add(AHEAD_NS + frames_ns + SETTLE_NS);
-        let one_by_one = setup.traffic == Traffic::OneAtATime;
-        Box::new(Asleep { sleep_ns_max: if one_by_one { through_ns } else { SLEEP_NS_MAX } })
+        match setup.traffic {
+            Traffic::OneAtATime => Box::new(WokenByArrival),
+            _ => Box::new(Asleep { sleep_ns_max: u64::MAX }),
+        }
     }
 
     fn failed(&self, port: Port, error: io::Error) -> Failure {
@@ -208,6 +227,14 @@ impl Instrument for Buses {
 
     fn late(&self) -> u64 {
         locked(&self.deliveries).late
+    }
+
+    fn invalid(&self, outcome: &Outcome) -> Option<String> {
+        (outcome.queue_drops > 0).then(|| {
+            let (direct, routed) = (&self.direct.name, &self.routed.name);
+            let lost = outcome.queue_drops;
+            format!("bus {direct}, {routed}: tap: {lost} records were overwritten before they were read")
+        })
     }
 
     fn complete(&self, _setup: &Setup, series: &mut Series) -> failure::Result<()> {
@@ -245,12 +272,36 @@ fn refuse_classic(bus: &Bus) -> failure::Result<()> {
     Ok(())
 }
 
-/// The longest sleep: even with the shortest frames, a tap's ring is then less than half full.
-pub(super) const SLEEP_NS_MAX: u64 = 100_000_000;
+/// What the meter sleeps longer than a schedule should take: asking whether the source still sends would disturb it.
+const MARGIN_PART: u64 = 50;
+/// The least of what the meter sleeps longer.
+const MARGIN_NS: u64 = 1_000_000;
 
-/// One at a time: the meter reads the stamps this long after the frame should have arrived, so that it does not wake up
-/// beside the gateway.
-pub(super) const SETTLE_NS: u64 = 20_000;
+/// The time that a schedule of `count` frames takes, in ns.
+pub(super) fn source_ns(traffic: Traffic, count: u64, frame_ns: u64) -> u64 {
+    let frames = count.saturating_sub(1);
+    match traffic {
+        Traffic::Burst { frames: burst, every_ns } => {
+            (frames / u64::from(burst.max(1))).saturating_mul(every_ns)
+        }
+        other => frames.saturating_mul(other.period_ns(frame_ns).unwrap_or(frame_ns)),
+    }
+}
+
+/// Surroundings in which the end of the routed frame wakes the meter: however late the frame is, no code of the meter
+/// runs beside the gateway before.
+struct WokenByArrival;
+
+impl Surroundings for WokenByArrival {
+    fn now_ns(&self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    fn wait(&mut self, until_ns: u64, [_, routed]: [&dyn Receive; 2]) -> io::Result<()> {
+        let left_ns = until_ns.saturating_sub(self.now_ns());
+        poll::readable(routed.descriptor().as_slice(), Some(left_ns)).map(drop)
+    }
+}
 
 /// Surroundings in which the meter sleeps while frames are on their way: no code of the meter runs beside the gateway.
 pub(super) struct Asleep {
@@ -311,6 +362,10 @@ impl Transmit for OneByOne {
 struct Scheduled {
     bus: String,
     source: Source,
+    /// The time that its frames take at least.
+    lasts_ns: u64,
+    /// The routed wire's tap, whose count of records is looked at.
+    through: Tap,
 }
 
 fn io_error(error: canter_io::Error) -> io::Error {
@@ -328,5 +383,9 @@ impl Schedule for Scheduled {
 
     fn stop(&mut self) -> io::Result<()> {
         wire::stop(&self.bus).map_err(io_error)
+    }
+
+    fn kept(&mut self) -> io::Result<Option<Kept>> {
+        Ok(Some(Kept { lasts_ns: self.lasts_ns, through: self.through.written() }))
     }
 }

@@ -14,22 +14,37 @@ use serde::Serialize;
 pub const DRAWING: Drawing =
     Drawing { text, ..Drawing::new("latency", include_str!("latency.html"), Views::EachCondition(views)) };
 
-/// The number of groups of a section that are open at first; only one if a drawing across the conditions precedes them.
+/// The number of groups of a section that are open at first; only one among other results, and if a drawing across the
+/// conditions precedes them.
 const GROUPS_OPEN: usize = 3;
-/// The number of time charts per group: those with the longest latencies.
+/// The number of time charts per group, of a result alone and among others: those with the longest latencies.
 const TIME_CHARTS_MAX: usize = 12;
+const TIME_CHARTS_AMONG_OTHERS: usize = 2;
 /// The number of conditions shown in full in the terminal; the page shows the others.
 const CONDITIONS_MAX: usize = 6;
 
 fn views(numbers: &Numbers<'_>) -> Vec<View> {
     let groups = &numbers.latencies;
-    let mut views: Vec<LatencyView> = groups.iter().map(|group| view(group)).collect();
-    if groups.len() > 1 {
-        views.iter_mut().for_each(|view| view.closable = true);
+    let open = match groups.len() {
+        few if few <= GROUPS_OPEN + 1 => few,
+        _ if numbers.sweeps.is_empty() && numbers.alone => GROUPS_OPEN,
+        _ => 1,
+    };
+    // Among other results, one that was drawn across its conditions shows the first of them only.
+    let shown = if numbers.alone || numbers.sweeps.is_empty() { groups.len() } else { open };
+    let mut views: Vec<LatencyView> = Vec::new();
+    for (n, group) in groups.iter().take(shown).enumerate() {
+        let extent = match (numbers.alone, n < open) {
+            (true, _) => Extent::Whole,
+            (false, true) => Extent::Profiles,
+            (false, false) => Extent::Numbers,
+        };
+        let mut view = view(group, extent);
+        (view.first, view.open, view.closable) = (n == 0, n < open, groups.len() > 1);
+        views.push(view);
     }
-    if groups.len() > GROUPS_OPEN + 1 {
-        let open = if numbers.sweeps.is_empty() { GROUPS_OPEN } else { 1 };
-        views.iter_mut().skip(open).for_each(|view| view.open = false);
+    if let Some(last) = views.last_mut().filter(|_| shown < groups.len()) {
+        last.left_out = groups.len() - shown;
     }
     views.iter().map(View::of).collect()
 }
@@ -44,6 +59,10 @@ struct LatencyView {
     open: bool,
     /// Whether the group can be closed, because there are others.
     closable: bool,
+    /// Whether the group is the first of its result, which explains the drawings.
+    first: bool,
+    /// Groups behind the group that the page does not show.
+    left_out: usize,
     bars: String,
     profiles: String,
     families: Vec<(&'static str, &'static str)>,
@@ -61,6 +80,8 @@ struct LatencyView {
     ledger_columns: Vec<&'static str>,
     /// Columns that are 0 in every row: the page only lists their names.
     ledger_zeros: Vec<&'static str>,
+    /// The frames of each series, where none was lost, doubled or late: a sentence instead of the ledger.
+    complete: String,
     ledger: Vec<LedgerRow>,
 }
 
@@ -80,7 +101,27 @@ struct LedgerRow {
     fault: String,
 }
 
-fn view(group: &Latencies<'_>) -> LatencyView {
+/// How much of a group a page has room for: alone it shows everything, and among other results no bars, which repeat the
+/// table, and the profiles of a result's first groups.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Extent {
+    Numbers,
+    Profiles,
+    Whole,
+}
+
+impl Extent {
+    fn time_charts(self) -> usize {
+        match self {
+            Self::Numbers => 0,
+            Self::Profiles => TIME_CHARTS_AMONG_OTHERS,
+            Self::Whole => TIME_CHARTS_MAX,
+        }
+    }
+}
+
+fn view(group: &Latencies<'_>, extent: Extent) -> LatencyView {
+    let drawn = extent >= Extent::Profiles;
     let unit = group.unit();
     let mut families: Vec<Family> = group.rows.iter().map(|row| row.family).collect();
     families.sort_unstable();
@@ -92,8 +133,10 @@ fn view(group: &Latencies<'_>) -> LatencyView {
         summary: summary(group),
         open: true,
         closable: false,
-        bars: if group.rows.len() > 1 { bars::draw(group) } else { String::new() },
-        profiles: if group.rows.is_empty() { String::new() } else { profiles::draw(group) },
+        first: true,
+        left_out: 0,
+        bars: if extent == Extent::Whole && group.rows.len() > 1 { bars::draw(group) } else { String::new() },
+        profiles: if drawn && !group.rows.is_empty() { profiles::draw(group) } else { String::new() },
         families: families.into_iter().map(|family| (family.class(), family.about())).collect(),
         unit: unit.name,
         reference: group.reference_name().to_owned(),
@@ -102,11 +145,31 @@ fn view(group: &Latencies<'_>) -> LatencyView {
         paper: papers(group.series()),
         floor: bars::floor(group).map(units::span).unwrap_or_default(),
         silent: group.silent.iter().map(|series| ranking::label(series)).collect(),
-        timecharts: timecharts(group),
+        timecharts: timecharts(group, extent.time_charts()),
         rows: group.rows.iter().enumerate().map(|(n, row)| latency_row(group, row, n + 1, unit)).collect(),
         ledger_columns: shown.iter().map(|&n| LEDGER[n].0).collect(),
         ledger_zeros: (0..LEDGER.len()).filter(|n| !shown.contains(n)).map(|n| LEDGER[n].0).collect(),
+        complete: complete(group),
         ledger: ledger(group, &shown),
+    }
+}
+
+/// `1 000 frames`, where every series received all frames that it sent; empty otherwise.
+fn complete(group: &Latencies<'_>) -> String {
+    let mut sent: Vec<u64> = group.series().map(|series| series.ledger.sent).collect();
+    sent.sort_unstable();
+    sent.dedup();
+    let is_whole = |series: &Series| {
+        let (columns, fault) = (&LEDGER[ALWAYS - 1..], series.fault());
+        series.ledger.received == series.ledger.sent
+            && fault.is_none()
+            && columns.iter().all(|(_, count)| count(series) == 0)
+    };
+    match sent.as_slice() {
+        [] => String::new(),
+        _ if !group.series().all(is_whole) => String::new(),
+        [frames] => format!("{} frames", grouped(*frames)),
+        [least, .., most] => format!("{} to {} frames", grouped(*least), grouped(*most)),
     }
 }
 
@@ -124,7 +187,7 @@ fn summary(group: &Latencies<'_>) -> String {
     )
 }
 
-fn timecharts(group: &Latencies<'_>) -> Vec<TimeChart> {
+fn timecharts(group: &Latencies<'_>, most: usize) -> Vec<TimeChart> {
     let mut rows: Vec<_> = group.rows.iter().enumerate().collect();
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.measured.max));
     let chart = |(n, row): (usize, &Ranked<'_, Latency>)| {
@@ -137,7 +200,7 @@ fn timecharts(group: &Latencies<'_>) -> Vec<TimeChart> {
         );
         Some(TimeChart { name: name(row.series, n + 1, row.label(), row.class()), drawing, about })
     };
-    rows.into_iter().filter_map(|(n, row)| chart((n, row))).take(TIME_CHARTS_MAX).collect()
+    rows.into_iter().filter_map(|(n, row)| chart((n, row))).take(most).collect()
 }
 
 #[derive(Serialize)]
@@ -149,7 +212,6 @@ struct LatencyRow {
     paper: String,
     paper_ratio: String,
     id: usize,
-    worst: String,
     lost: String,
     lossless: bool,
 }
@@ -164,7 +226,6 @@ fn latency_row(group: &Latencies<'_>, row: &Ranked<'_, Latency>, number: usize, 
         paper: row.paper_ns().map(units::round_span).unwrap_or_default(),
         paper_ratio: group.paper_ratio(row).unwrap_or_default(),
         id: row.id,
-        worst: units::span(max),
         lost: grouped(lost),
         lossless: lost == 0,
     }

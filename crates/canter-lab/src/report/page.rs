@@ -10,6 +10,7 @@ use crate::report::ladder::{self, LadderView};
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Missing};
 use crate::report::verdict;
+use crate::report::ways::{self, Ways, WaysView};
 use canter_measure::{result::ResultFile, verdicts::Verdicts};
 use minijinja::{
     Environment as Templates, Error, Output, State, UndefinedBehavior, Value, escape_formatter,
@@ -82,9 +83,13 @@ fn without_control_characters(out: &mut Output, state: &mut State, value: &Value
 #[derive(Serialize)]
 struct Page {
     version: &'static str,
+    /// The window's title.
+    name: String,
     /// The verdicts, grouped by experiment.
     experiments: Vec<Experiment>,
     sections: Vec<Section>,
+    /// The number of result files.
+    results: usize,
     /// The fields that differ between the results.
     differing: Vec<&'static str>,
     /// Whether the results have different clocks and cannot be compared.
@@ -94,6 +99,10 @@ struct Page {
     comparison: Option<ComparisonView>,
     history: Option<HistoryView>,
     claims: Option<ClaimsView>,
+    /// Which gateway to take; empty without an account of frames' ways.
+    answer: String,
+    /// The account of frames' ways above the claims.
+    ways: Option<WaysView>,
     /// The ladder above the claims.
     ladder: Option<LadderView>,
 }
@@ -111,9 +120,13 @@ struct Section {
     study: String,
     /// The kernel's flavour, where the results' kernels differ.
     flavour: String,
+    /// The kernel's flavour, for the heading; empty when it is not known.
+    kernel: String,
     title: String,
     verdict: String,
     invalid: bool,
+    /// The number of boots of which the section shows the first.
+    boots: usize,
     /// Whether frames were lost, and all are accounted for.
     lossy: bool,
     clock: &'static str,
@@ -145,37 +158,89 @@ struct MissingView {
 fn view(results: &[ResultFile], beginning: Beginning<'_>, drawings: &[Drawing]) -> Page {
     let differing = Differing::of(results);
     let all = Numbers::of_all(results);
-    let section = |(n, numbers)| section(numbers, n, drawings, &differing);
-    let sections: Vec<Section> = all.iter().enumerate().map(section).collect();
+    let (mut answer, mut ways, mut ladder) = (String::new(), None, None);
+    if let Beginning::Claims(_) = beginning {
+        let found = ways::of_all(&all);
+        answer = found.as_ref().and_then(Ways::answer).unwrap_or_default();
+        (ways, ladder) = (found.as_ref().map(ways::view), ladder::view(&all));
+    }
+    let boots = match beginning {
+        Beginning::Comparison(_) => vec![1; results.len()],
+        _ => boots(results),
+    };
+    let (drawn, boots): (Vec<Numbers<'_>>, Vec<usize>) =
+        all.into_iter().zip(boots).filter(|(_, boots)| *boots > 0).unzip();
+    let section = |n| section(&drawn[n], n, boots[n], drawings, &differing);
+    let sections: Vec<Section> = (0..drawn.len()).map(section).collect();
     let clock = |result: &ResultFile| result.environment.clock;
     let clocks = results.windows(2).any(|pair| clock(&pair[0]) != clock(&pair[1]));
     let of_page = |drawing: &Drawing| match drawing.views {
-        Views::WholePage(of) => of(&all),
+        Views::WholePage(of) => of(&drawn),
         Views::EachResult(_) | Views::EachCondition(_) => Vec::new(),
     };
-    let (comparison, claims, ladder) = match beginning {
-        Beginning::Results | Beginning::History(_) => (None, None, None),
-        Beginning::Comparison(comparison) => (Some(compare::view(comparison)), None, None),
+    let (mut comparison, mut history, mut claims) = (None, None, None);
+    match beginning {
+        Beginning::Results => {}
+        Beginning::Comparison(one) => comparison = Some(compare::view(one)),
+        Beginning::History(one) => history = Some(history::view(one, history::about(results))),
         Beginning::Claims(verdicts) => {
             let ids: Vec<_> = sections.iter().map(|one| (one.study.as_str(), one.id.as_str())).collect();
-            (None, Some(claims::view(verdicts, results, &ids)), ladder::view(&all))
+            claims = Some(claims::view(verdicts, results, &ids));
         }
-    };
-    let history = match beginning {
-        Beginning::History(history) => Some(history::view(history, history::about(results))),
-        Beginning::Results | Beginning::Comparison(_) | Beginning::Claims(_) => None,
-    };
+    }
     Page {
         version: env!("CARGO_PKG_VERSION"),
+        name: window_title(&sections),
         experiments: experiments(&sections),
         sections,
+        results: results.len(),
         differing: differing.all(),
         clocks,
         overview: parts(drawings, of_page),
         comparison,
         history,
         claims,
+        answer,
+        ways,
         ladder,
+    }
+}
+
+/// The number of boots of the same experiment that each result stands for: the first for all, the others for none.
+fn boots(results: &[ResultFile]) -> Vec<usize> {
+    let again = |a: &ResultFile, b: &ResultFile| {
+        let (one, other) = (&a.environment, &b.environment);
+        (&a.study, &a.title, &one.kernel, &one.cmdline) == (&b.study, &b.title, &other.kernel, &other.cmdline)
+            && !a.study.is_empty()
+            && !one.boot.is_empty()
+            && !other.boot.is_empty()
+            && one.boot != other.boot
+    };
+    let mut boots = vec![1; results.len()];
+    for n in 1..results.len() {
+        if let Some(first) = (0..n).find(|&first| boots[first] > 0 && again(&results[first], &results[n])) {
+            boots[first] += 1;
+            boots[n] = 0;
+        }
+    }
+    boots
+}
+
+/// The title of the only result, or the number of results; with their kernels.
+fn window_title(sections: &[Section]) -> String {
+    let mut kernels: Vec<&str> = Vec::new();
+    for section in sections {
+        if !section.kernel.is_empty() && !kernels.contains(&section.kernel.as_str()) {
+            kernels.push(&section.kernel);
+        }
+    }
+    let name = match sections {
+        [only] => only.title.clone(),
+        several => format!("{} results", several.len()),
+    };
+    match kernels.as_slice() {
+        [] => format!("{name} · canter report"),
+        kernels => format!("{name}, Linux {} · canter report", kernels.join(", ")),
     }
 }
 
@@ -200,7 +265,13 @@ fn experiments(sections: &[Section]) -> Vec<Experiment> {
     sections.chunk_by(same).map(experiment).collect()
 }
 
-fn section(numbers: &Numbers<'_>, n: usize, drawings: &[Drawing], differing: &Differing) -> Section {
+fn section(
+    numbers: &Numbers<'_>,
+    n: usize,
+    boots: usize,
+    drawings: &[Drawing],
+    differing: &Differing,
+) -> Section {
     let result = numbers.result;
     let or = |text: &str, instead: &str| if text.is_empty() { instead.to_owned() } else { text.to_owned() };
     let mut shown = parts(drawings, |drawing| drawing.across(numbers));
@@ -208,10 +279,12 @@ fn section(numbers: &Numbers<'_>, n: usize, drawings: &[Drawing], differing: &Di
     Section {
         id: format!("result-{}", n + 1),
         study: result.study.clone(),
+        kernel: result.environment.flavour(),
         flavour: if differing.names(KERNEL) { result.environment.flavour() } else { String::new() },
         title: or(&result.title, &or(&result.study, "A measurement")),
         verdict: verdict::of(numbers),
         invalid: verdict::invalid(result).is_some(),
+        boots,
         lossy: result.series.iter().any(|series| series.ledger.lost.total() > 0),
         clock: verdict::clock(result.environment.clock),
         command: result.command.clone(),

@@ -31,6 +31,11 @@ fn look(stage: Stage) -> (char, Style) {
     }
 }
 
+/// The letter of a stage.
+pub fn letter(stage: Stage) -> char {
+    look(stage).0
+}
+
 /// The accounts of all series; empty when no series has one.
 pub fn text(series: &[Series], ink: Ink) -> String {
     let accounts: Vec<_> =

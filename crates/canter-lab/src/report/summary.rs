@@ -7,12 +7,17 @@ use crate::report::ranking::{self, Missing};
 use crate::report::verdict;
 use canter_cli::terminal::{BOLD, FAINT, Ink, RED, paragraph};
 
-/// The summary of a result: title, drawings, unavailable methods, verdict.
+/// The summary of a result: title and kernel, drawings, unavailable methods, verdict.
 pub fn of(numbers: &Numbers<'_>, drawings: &[Drawing], ink: Ink) -> String {
     let (result, mut out) = (numbers.result, String::new());
     let heading = [result.study.as_str(), result.title.as_str()];
     let heading: Vec<&str> = heading.into_iter().filter(|part| !part.is_empty()).collect();
-    paragraph(&mut out, &heading.join(": "), 0, ink, BOLD);
+    let mut heading = heading.join(": ");
+    let kernel = result.environment.flavour();
+    if !kernel.is_empty() {
+        heading = format!("{heading} (Linux {kernel})").trim_start().to_owned();
+    }
+    paragraph(&mut out, &heading, 0, ink, BOLD);
     let (of_conditions, others): (Vec<&Drawing>, Vec<&Drawing>) =
         drawings.iter().partition(|drawing| matches!(drawing.views, Views::EachCondition(_)));
     out.extend(of_conditions.into_iter().chain(others).map(|drawing| (drawing.text)(numbers, ink)));

@@ -45,6 +45,9 @@ struct File {
     unmeasured: Option<String>,
     /// Why the series that exist decide nothing, whatever they show: a fault of their load or instrument.
     doubt: Option<String>,
+    /// Whether the claim is one of the sentences on a page's first screen.
+    #[serde(default)]
+    headline: bool,
     cannot: Option<String>,
 }
 
@@ -58,6 +61,8 @@ pub struct Claim {
     pub at: Option<String>,
     pub criterion: Criterion,
     pub second: Option<String>,
+    /// Whether it is one of the sentences on a page's first screen.
+    pub headline: bool,
     cause: Option<Cause>,
 }
 
@@ -148,7 +153,7 @@ impl TryFrom<File> for Claim {
             }
         };
         criterion.check().map_err(|why| wrong(&why))?;
-        Ok(Self { name, says, at, criterion, second: file.second, cause })
+        Ok(Self { name, says, at, criterion, second: file.second, headline: file.headline, cause })
     }
 }
 

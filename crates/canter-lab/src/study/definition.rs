@@ -16,6 +16,7 @@ use canter_cli::{
 };
 use canter_io::method::Pair;
 use canter_measure::result::Paper;
+use canter_route::traffic::pattern::Traffic;
 use serde::Deserialize;
 use std::{collections::BTreeMap, path::Path};
 
@@ -110,6 +111,12 @@ pub struct Lab {
     /// Devices of canchar, as `canter lab --canchar` takes them.
     #[serde(default)]
     pub canchar: Option<String>,
+    /// Words for the kernel's command line: `nohz=off`, `preempt=none`.
+    #[serde(default)]
+    pub append: Vec<String>,
+    /// Whether the lab's analyzer measures, from outside the machine.
+    #[serde(default)]
+    pub analyzer: bool,
 }
 
 fn one_boot() -> u32 {
@@ -296,6 +303,9 @@ impl Study {
         if matches!(&kind, Kind::Latency(plan) if plan.handler.is_some()) && lab.bus != Bus::Probe {
             return Err(wrong("handler: needs bus = \"probe\"".to_owned()));
         }
+        if lab.analyzer {
+            refuse_analyzer(&lab, &kind).map_err(|reason| wrong(format!("[lab] analyzer: {reason}")))?;
+        }
         Ok(Self {
             name: own,
             file: name.to_owned(),
@@ -368,6 +378,18 @@ impl SyscallsPlan {
         let Self { interface, frames, batch, queue, len } = self;
         syscalls::Setup { interface, frames, batch, queue, methods: Vec::new(), len }
     }
+}
+
+/// Refuses what the analyzer cannot measure.
+fn refuse_analyzer(lab: &Lab, kind: &Kind) -> Result<(), String> {
+    let Kind::Latency(plan) = kind else { return Err("measures [latency] only".to_owned()) };
+    if plan.cases().iter().any(|case| case.traffic != Traffic::OneAtATime) {
+        return Err("measures traffic = [\"one-at-a-time\"] only".to_owned());
+    }
+    if lab.bus == Bus::Probe || lab.clock == ClockName::Real {
+        return Err("needs bus = \"sja1000\" or \"wire\", and clock = \"virtual\"".to_owned());
+    }
+    Ok(())
 }
 
 /// The default tuning: no change.
@@ -452,6 +474,11 @@ mod tests {
                 "x.toml:12:1: \"lans\": unknown key (did you mean \"lens\"?)",
             ),
             ("cpu = 1\n", "x.toml:8:1: \"cpu\": unknown key (did you mean \"cpus\"?)"),
+            (
+                &format!("analyzer = true\n{latency}traffic = [\"flood\"]\n"),
+                "[lab] analyzer: measures traffic",
+            ),
+            (&format!("analyzer = true\nbus = \"probe\"\n{latency}"), "[lab] analyzer: needs bus"),
             ("bus = \"wir\"\n", "x.toml:8:7: \"wir\": unknown word (did you mean \"wire\"?)"),
         ] {
             let error = Study::read("x.toml", &format!("{STUDY}{more}")).err().map(|failure| failure.message);

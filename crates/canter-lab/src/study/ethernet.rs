@@ -11,7 +11,8 @@ const GATEWAY: &str = "eth1";
 /// The network of an Ethernet load: two cards that are up and have addresses.
 pub struct Ethernet {
     pub gateway_address: String,
-    pub other_address: String,
+    /// An address from which nothing comes back: in the lab no card has it, elsewhere the other machine's.
+    pub silent_address: String,
     /// The namespace of the other side, if that is on this machine.
     namespace: Option<&'static str>,
 }
@@ -23,7 +24,7 @@ impl Ethernet {
         let made = Path::new("/run/netns").join(NAMESPACE).exists();
         let ethernet = Self {
             gateway_address: "10.77.0.2".to_owned(),
-            other_address: "10.77.0.1".to_owned(),
+            silent_address: "10.77.0.9".to_owned(),
             namespace: Some(NAMESPACE),
         };
         if made {
@@ -38,6 +39,8 @@ impl Ethernet {
             &["ip", "link", "set", OTHER, "netns", NAMESPACE],
             &["ip", "addr", "add", "10.77.0.2/24", "dev", GATEWAY],
             &["ip", "link", "set", GATEWAY, "up"],
+            // Frames to this address leave by the card, and no card takes them.
+            &["ip", "neigh", "add", "10.77.0.9", "lladdr", "02:00:00:00:00:09", "dev", GATEWAY],
             &[&inside[..], &["ip", "addr", "add", "10.77.0.1/24", "dev", OTHER]].concat(),
             &[&inside[..], &["ip", "link", "set", OTHER, "up"]].concat(),
         ] {
@@ -48,7 +51,7 @@ impl Ethernet {
 
     /// A network between two machines.
     pub fn between(gateway: &str, other: &str) -> Self {
-        Self { gateway_address: gateway.to_owned(), other_address: other.to_owned(), namespace: None }
+        Self { gateway_address: gateway.to_owned(), silent_address: other.to_owned(), namespace: None }
     }
 
     /// The words that run a command on the other side.

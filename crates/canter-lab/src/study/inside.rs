@@ -5,7 +5,7 @@ use super::{
     definition::{Kind, Study},
     pings, recording,
     side::{Local, Side},
-    testbed::{self, Bed},
+    testbed::{self, Bed, TOGETHER},
     unit::{PING_WEIGHT, RECORDING_WEIGHT, SYSCALLS_WEIGHT},
 };
 use crate::meter::syscalls;
@@ -144,8 +144,11 @@ fn cases(
             })?;
         }
         Kind::Ping(plan) => {
-            report(begin(&pings::interfaces(plan)?));
+            let interfaces = pings::interfaces(plan)?;
+            let bound = if Environment::read(&interfaces).processors == 1 { TOGETHER } else { "" };
+            report(begin(&interfaces));
             pings::measure(plan, known, &mut |number, what, mut one| {
+                bound.clone_into(&mut one.condition.bound);
                 if one.condition.load == "none" {
                     one.paper = study.paper_of(&one.method).filter(|_| one.unavailable.is_empty());
                 }

@@ -215,11 +215,12 @@ fn plan(units: &[Unit], amount: Amount) -> Vec<String> {
     plan
 }
 
-/// Whether kernel, clock, processors and emulator are equal; the date and the interfaces may differ.
+/// Whether kernel, clock, processors and emulator are equal; the boot, the date and the interfaces may differ.
 fn is_same_machine(a: &Environment, b: &Environment) -> bool {
     let date = String::new();
     let bare = |environment: &Environment| Environment {
         date: date.clone(),
+        boot: String::new(),
         interfaces: Vec::new(),
         ..environment.clone()
     };

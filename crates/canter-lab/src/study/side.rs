@@ -59,6 +59,10 @@ pub trait Side {
     fn end(&mut self) -> failure::Result<Counts>;
     /// The gateway's interfaces, if they are on this machine.
     fn interfaces(&self) -> failure::Result<Vec<Interface>>;
+    /// The process of the gateway, if there is one on this machine.
+    fn process(&self) -> Option<u32> {
+        None
+    }
     /// The flag that ends a measurement, set by Ctrl-C and when the gateway's machine is lost.
     fn stop(&self) -> &AtomicBool;
     /// Whether no order reaches the gateway's machine any more.
@@ -218,6 +222,13 @@ impl Side for Local {
             return Ok(Vec::new()); // nothing routes
         }
         Ok(vec![Interface::find(&self.place.input)?, Interface::find(&self.place.output)?])
+    }
+
+    fn process(&self) -> Option<u32> {
+        match &self.running.as_ref()?.gateway {
+            Gateway::Process(gateway) => Some(gateway.process_id()),
+            Gateway::Nothing | Gateway::Jobs(_) => None,
+        }
     }
 
     fn stop(&self) -> &AtomicBool {

@@ -2,7 +2,8 @@
 //! on B. In the lab both are one machine; with two processors each side has its own, interrupts included.
 //!
 //! On virtual wires the sender needs only one interface, which acknowledges the gateway's frames: the wires send and
-//! stamp, so that no code of the sender runs beside the gateway. With the exact instrument (`bus = "probe"`) can0 and
+//! stamp, so that no code of the sender runs beside the gateway. The analyzer stamps outside of the machine, and a socket
+//! sends. With the exact instrument (`bus = "probe"`) can0 and
 //! can2 are its cards, and the gateway's cards have the driver that its method needs.
 
 use super::{
@@ -46,15 +47,32 @@ pub struct Bed {
     pub gateways: Option<[String; 2]>,
     /// The sender's processor.
     pub processor: Option<usize>,
+    /// The processors of both sides, in words for the result.
+    pub bound: &'static str,
 }
 
 /// The gateway's processor, if each side has one.
 const GATEWAY_CPU: usize = 1;
+/// What two processors are for.
+const APART: &str =
+    "sender, meter and their interrupts on processor 0, gateway and its interrupts on processor 1";
+/// What a machine with one processor leaves no choice of.
+pub const TOGETHER: &str = "everything on the only processor";
 /// The acknowledging interface on the bus of the exact instrument's sender.
 const WITNESS: &str = "can1";
 
 /// The testbed of the lab, for a study.
 pub fn of_lab(study: &Study) -> (Bed, Place) {
+    let (bed, place) = sides(study);
+    let bound = match (study.lab.cpus, bed.processor) {
+        (1, _) => TOGETHER,
+        (_, Some(_)) => APART,
+        (_, None) => "",
+    };
+    (Bed { bound, ..bed }, place)
+}
+
+fn sides(study: &Study) -> (Bed, Place) {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let apart = study.lab.cpus > 1;
     let place = |input: &str, output: &str| Place {
@@ -67,6 +85,23 @@ pub fn of_lab(study: &Study) -> (Bed, Place) {
         let cards = Some([topology::card_address(3), topology::card_address(4)]);
         let bed = Bed { gateways: cards.clone(), ..exact() };
         return (bed, Place { cards, processor: None, ..place("can3", "can4") });
+    }
+    if study.lab.analyzer {
+        let interfaces = match (study.lab.bus, &study.lab.canchar) {
+            (Bus::Wire, _) => ["wcan0", "wcan2", "wcan3", "wcan4"],
+            (_, None) => ["can0", "can2", "can3", "can4"],
+            (_, Some(_)) => ["can0", "can2", "/dev/canchar0", "/dev/canchar1"],
+        };
+        let [send, routed, input, output] = interfaces;
+        let bed = Bed {
+            send: send.to_owned(),
+            routed: routed.to_owned(),
+            up: names(&interfaces),
+            instrument: InstrumentName::Analyzer,
+            processor: apart.then_some(SENDER_CPU),
+            ..Bed::default()
+        };
+        return (bed, place(input, output));
     }
     if study.lab.bus == Bus::Wire {
         let bed = Bed {
@@ -217,6 +252,12 @@ impl Bed {
             return unavailable("needs bus = \"probe\" (the exact instrument)".to_owned());
         }
         let method = case.method.parse::<Method>();
+        let is_without_linux = method.as_ref().is_ok_and(|method| !method.kind.keeps_interfaces());
+        if is_without_linux && self.instrument == InstrumentName::Analyzer {
+            return unavailable(
+                "the analyzer knows no transmit function of a gateway without Linux".to_owned(),
+            );
+        }
         if case.method != NO_GATEWAY && method.is_err() {
             return unavailable("not part of this version".to_owned());
         }
@@ -238,6 +279,7 @@ impl Bed {
         };
         let meter = self.meter(case.load, plan.realtime);
         let measured = watched.and_then(|watched| {
+            let setup = Setup { gateway: side.process(), ..setup.clone() };
             measure_in_thread(&setup, &meter, &watched.iter().collect::<Vec<_>>(), side.stop())
         });
         let counts = side.end()?; // also after an error: the next case begins anew
@@ -253,6 +295,7 @@ impl Bed {
         series.method.clone_from(&case.method);
         series.paper_name = paper_name(&case.method).to_owned();
         case.mark(&mut series.condition);
+        self.bound.clone_into(&mut series.condition.bound);
         Ok(series)
     }
 }

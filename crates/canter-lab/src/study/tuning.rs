@@ -83,7 +83,7 @@ fn netdev_budget() -> failure::Result<u32> {
 }
 
 fn set_interrupt_priority(interfaces: &[&str], priority: u8) -> failure::Result<()> {
-    let threads = if handlers_are_threads() { interrupt_threads(interfaces) } else { Vec::new() };
+    let threads = interrupt_threads(interfaces, handlers_are_threads());
     if threads.is_empty() {
         let whose = interfaces.join(", ");
         return Err(Failure::unable(format!(
@@ -101,16 +101,24 @@ fn handlers_are_threads() -> bool {
     has("/sys/kernel/realtime", "1") || has("/proc/cmdline", "threadirqs")
 }
 
-/// The threads of interrupts: on PREEMPT_RT an interrupt is a thread, `irq/23-can3`.
-fn interrupt_threads(interfaces: &[&str]) -> Vec<String> {
+/// The process numbers of the threads that do the work of these interfaces' interrupts.
+fn interrupt_threads(interfaces: &[&str], handlers_are_threads: bool) -> Vec<String> {
     let is_theirs = |folder: &PathBuf| {
         let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
-        let interrupt = name.trim().strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
-        interrupt.is_some_and(|(_, action)| interfaces.contains(&action))
+        interfaces.iter().any(|interface| is_thread_of(name.trim(), interface, handlers_are_threads))
     };
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
     let theirs = folders.filter(is_theirs);
     theirs.filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())).collect()
+}
+
+/// Whether a thread's name is that of an interface's interrupt (`irq/23-can3`) or of its NAPI (`napi/wcan3-8193`), which has
+/// the interrupt's work on a virtual wire.
+fn is_thread_of(thread: &str, interface: &str, handlers_are_threads: bool) -> bool {
+    let interrupt = thread.strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
+    let napi = thread.strip_prefix("napi/").and_then(|rest| rest.rsplit_once('-'));
+    napi.is_some_and(|(name, _)| name == interface)
+        || handlers_are_threads && interrupt.is_some_and(|(_, action)| action == interface)
 }
 
 #[cfg(test)]
@@ -126,6 +134,17 @@ mod tests {
             ["irq-priority=100", "irq-priority=0", "netdev-budget=0", "netdev-budget", "budget=1", "=3"]
         {
             assert!(wrong.parse::<Tuning>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_thread_is_found_by_the_interface_whose_interrupts_or_napi_it_serves() {
+        assert!(is_thread_of("irq/23-can3", "can3", true));
+        assert!(!is_thread_of("irq/23-can3", "can3", false), "the driver's own thread, for other work");
+        assert!(is_thread_of("napi/wcan3-8193", "wcan3", false));
+        assert!(is_thread_of("napi/my-can-7", "my-can", true));
+        for other in ["napi/wcan30-8193", "napi/wcan3", "wcan3", "irq/23-wcan30"] {
+            assert!(!is_thread_of(other, "wcan3", true), "{other}");
         }
     }
 }

@@ -141,6 +141,8 @@ fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
         shift: lab.shift,
         cpus: lab.cpus,
         modules: canchar.into_iter().collect(),
+        append: lab.append.clone(),
+        analyzer: lab.analyzer,
         timeout: TIMEOUT,
         ..Machine::default()
     })
@@ -172,7 +174,8 @@ mod tests {
             .map(|Boot { machine, .. }| {
                 let of_its_own = |one: &&lab::Chosen| ["canprobe", "canchar"].contains(&one.module.name());
                 let modules: Vec<_> = machine.modules.iter().filter(of_its_own).collect();
-                format!("{} {} {} {modules:?}", machine.kernel, machine.cpus, machine.shift)
+                let Machine { kernel, cpus, shift, append, .. } = machine;
+                format!("{kernel} {cpus} {shift} {append:?} {modules:?}")
             })
             .collect();
         machines.sort();
@@ -197,6 +200,22 @@ mod tests {
             _ => 0,
         };
         assert_eq!(seed(3), seed(1) + 2);
+    }
+
+    #[test]
+    fn words_for_the_kernel_make_another_machine() {
+        let text = |append: &str| {
+            format!(
+                "name = \"s\"\ntitle = \"\"\nsource = \"\"\n[lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\n\
+                 cpus = 1\n{append}\n[ping]\ncount = 1\nlen = 8\nrealtime = 60\npairs = []\n"
+            )
+        };
+        let study = |append: &str| Study::read("s", &text(append)).expect("it reads");
+        let both = [study(""), study("append = [\"nohz=off\", \"threadirqs\"]")];
+        let boots = boots(both.iter().flat_map(|study| of(study, None, false, None)).collect());
+        let boots = boots.expect("the machines can be made");
+        let words: Vec<_> = boots.iter().map(|boot| boot.machine.append.join(" ")).collect();
+        assert_eq!(words, ["", "nohz=off threadirqs"]);
     }
 
     #[test]

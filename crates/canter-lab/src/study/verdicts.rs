@@ -25,7 +25,7 @@ pub struct Arguments {
     /// Result files, folders of them, and study files (.toml) beside those that canter knows
     #[arg(required = true, value_name = "RESULTS")]
     paths: Vec<PathBuf>,
-    /// Keep the verdicts in the folder, as verdicts.json: later calls compare with them
+    /// Keep the verdicts in the (first) folder, as verdicts.json: later calls compare with them
     #[arg(long)]
     keep: bool,
     /// Print docs/papers.md instead: a table of every claim
@@ -61,6 +61,7 @@ fn verdict(study: &Study, claim: &Claim, studies: &[Study], results: &[ResultFil
         claim: claim.name.clone(),
         at: claim.at.as_deref().unwrap_or_else(|| study.source()).to_owned(),
         says: claim.says.clone(),
+        headline: claim.headline,
         verdict: word,
         found: outcome.found,
         value: outcome.estimate.and_then(|estimate| finite(estimate.value)),
@@ -75,6 +76,7 @@ fn verdict(study: &Study, claim: &Claim, studies: &[Study], results: &[ResultFil
         frames: basis.frames,
         kernels: basis.kernels.into_iter().collect(),
         instruments: basis.instruments.into_iter().collect(),
+        days: basis.days.into_iter().collect(),
         plot: outcome.plot.map(|plot| *plot),
     }
 }
@@ -114,7 +116,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
         print!("{}", table(&verdicts, Ink::for_stdout()));
     }
     let mut differs = false;
-    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+    for folder in folders.iter().filter(|folder| folder.is_dir()).take(1) {
         if arguments.keep {
             verdicts.write(folder)?;
         } else if let Some(kept) = Verdicts::read(folder)? {

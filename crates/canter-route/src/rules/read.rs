@@ -1,23 +1,27 @@
 //! Reads a rule file; docs/rules.md describes it. Errors have their position in the file.
 
 use super::{
-    Change, Convert, Kinds, Limit, Matching, Policy, RouteRules, Rule, RuleSet, graph, lookup::RULES_MAX,
+    Change, Convert, Kinds, Limit, Matching, Policy, RouteRules, Rule, RuleSet, graph,
+    lookup::RULES_MAX,
     select,
+    signals::{self, Databases, Load},
 };
 use canter_cli::{
-    document::{Document, Table},
+    document::{Document, Table, instead},
     duration,
     failure::{Exit, Failure, Result},
 };
 use canter_io::{
+    Filter,
     carrier::{self, Access},
     frame::{EFF_FLAG, ERR_FLAG},
     netlink::can_gw::{Crc8, Modification, Profile, Span, Xor},
 };
+use canter_signals::Database;
 use std::{ops::Range, path::Path, sync::LazyLock};
 use toml::de::DeValue;
 
-const FILE: &[&str] = &["route", "rule", "match"];
+const FILE: &[&str] = &["route", "rule", "match", "dbc"];
 const RULE: &[&str] = &[
     "name",
     "frames",
@@ -39,7 +43,7 @@ const RULE: &[&str] = &[
 ];
 /// Keys of a route. It has those of a rule too: a route without `[[route.rule]]` is a rule itself.
 static ROUTE: LazyLock<Vec<&str>> =
-    LazyLock::new(|| [&["from", "to", "both", "match", "rule"], RULE].concat());
+    LazyLock::new(|| [&["from", "to", "both", "match", "dbc", "rule"], RULE].concat());
 /// Keys that a route may set for all its rules.
 const SHARED: &[&str] = &["hops", "echo", "keep-stamp", "same-interface"];
 const OPERAND: &[&str] = &["id", "len", "flags", "data"];
@@ -47,9 +51,11 @@ const XOR: &[&str] = &["from", "to", "result", "init"];
 const CRC8: &[&str] =
     &["from", "to", "result", "init", "final-xor", "polynomial", "table", "profile", "profile-data"];
 
-/// Reads a file from disk.
+/// Reads a file from disk, and the databases that it names, which lie in the file's folder.
 pub fn file(path: &Path) -> Result<RuleSet> {
-    parse(&path.display().to_string(), &canter_cli::trouble::read_text(path)?)
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let load = |name: &str| Database::open(folder.join(name)).map_err(|error| error.to_string());
+    parse_with(&path.display().to_string(), &canter_cli::trouble::read_text(path)?, &load)
 }
 
 /// Reads a rule file for commands that need interfaces: refuses a file of rules without a route.
@@ -63,16 +69,23 @@ pub fn routes(path: &Path) -> Result<RuleSet> {
     Ok(set)
 }
 
-/// Reads a text; `file` is its name in errors.
+/// Reads a text that names no databases; `file` is its name in errors.
 pub fn parse(file: &str, text: &str) -> Result<RuleSet> {
+    parse_with(file, text, &|name| Err(format!("{name}: only a file of rules may name databases")))
+}
+
+/// Reads a text; `load` opens the databases that it names.
+fn parse_with(file: &str, text: &str, load: Load<'_>) -> Result<RuleSet> {
     let document = Document::new(file, text);
     let parsed = document.parse()?;
     let top = document.table(&parsed, 0..0, FILE)?;
     let mut set = RuleSet::default();
+    let databases = Databases::read(&top, load)?.unwrap_or_default();
     for table in top.tables("route", &ROUTE)? {
-        route(&table, &mut set.routes)?;
+        let of_route = Databases::read(&table, load)?;
+        route(&table, of_route.as_ref().unwrap_or(&databases), &mut set.routes)?;
     }
-    let loose = rules(&top, &Rule::default())?;
+    let loose = rules(&top, &Rule::default(), &databases)?;
     if !loose.is_empty() {
         set.loose = Some(Policy { matching: matching(&top)?, rules: loose });
     }
@@ -91,7 +104,7 @@ pub fn parse(file: &str, text: &str) -> Result<RuleSet> {
     Ok(set)
 }
 
-fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
+fn route(table: &Table<'_, '_>, databases: &Databases, routes: &mut Vec<RouteRules>) -> Result<()> {
     let (from, from_span) = interface(table, "from")?;
     let (to, to_span) = interface(table, "to")?;
     let both = table.flag("both")?.unwrap_or(false);
@@ -102,7 +115,7 @@ fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
     }
     // Two directions of the same gateway ignore each other's frames.
     let shared = Rule { hops: shared.hops.or(both.then_some(1)), ..shared };
-    let inner = rules(table, &shared)?;
+    let inner = rules(table, &shared, databases)?;
     let rule_key =
         table.first_key(&RULE.iter().copied().filter(|key| !SHARED.contains(key)).collect::<Vec<_>>());
     let list = match rule_key {
@@ -110,7 +123,7 @@ fn route(table: &Table<'_, '_>, routes: &mut Vec<RouteRules>) -> Result<()> {
             return table
                 .fault(&span, format!("{key:?} in a route with [[route.rule]] (move it into the rules)"));
         }
-        _ if inner.is_empty() => vec![rule(table, &shared)?],
+        _ if inner.is_empty() => vec![rule(table, &shared, databases)?],
         _ => inner,
     };
     let policy = Policy { matching: matching(table)?, rules: list };
@@ -138,12 +151,12 @@ fn matching(table: &Table<'_, '_>) -> Result<Matching> {
     Ok(table.word("match", words)?.unwrap_or_default())
 }
 
-fn rules(table: &Table<'_, '_>, shared: &Rule) -> Result<Vec<Rule>> {
+fn rules(table: &Table<'_, '_>, shared: &Rule, databases: &Databases) -> Result<Vec<Rule>> {
     let tables = table.tables("rule", RULE)?;
     if tables.len() > RULES_MAX {
         return table.fault(&table.span, format!("has more than {RULES_MAX} rules"));
     }
-    tables.iter().map(|table| rule(table, shared)).collect()
+    tables.iter().map(|table| rule(table, shared, databases)).collect()
 }
 
 /// The keys that a route may set for all its rules; a rule may override them.
@@ -157,7 +170,7 @@ fn shared(table: &Table<'_, '_>, outer: &Rule) -> Result<Rule> {
     })
 }
 
-fn rule(table: &Table<'_, '_>, outer: &Rule) -> Result<Rule> {
+fn rule(table: &Table<'_, '_>, outer: &Rule, databases: &Databases) -> Result<Rule> {
     let kinds = &[
         ("all", Kinds { classic: true, fd: true }),
         ("classic", Kinds { classic: true, fd: false }),
@@ -165,12 +178,14 @@ fn rule(table: &Table<'_, '_>, outer: &Rule) -> Result<Rule> {
     ];
     let conversions = &[("fd", Convert::Fd), ("fd-brs", Convert::FdBrs), ("classic", Convert::Classic)];
     let kinds = table.word("frames", kinds)?.unwrap_or_default();
+    let mut filters = filters(table, databases)?;
+    let change = change(table, kinds, databases, &mut filters)?;
     let rule = Rule {
         name: table.text("name")?.map(|(name, _)| name.to_owned()).unwrap_or_default(),
         kinds,
-        filters: filters(table)?,
+        filters,
         drop: table.flag("drop")?.unwrap_or(false),
-        change: change(table, kinds)?,
+        change,
         limit: limit(table)?,
         convert: table.word("convert", conversions)?,
         place: table.place(&table.span),
@@ -183,12 +198,23 @@ fn rule(table: &Table<'_, '_>, outer: &Rule) -> Result<Rule> {
     Ok(rule)
 }
 
-fn filters(table: &Table<'_, '_>) -> Result<Vec<canter_io::Filter>> {
+fn filters(table: &Table<'_, '_>, databases: &Databases) -> Result<Vec<Filter>> {
     let mut filters = Vec::new();
     for (text, span) in table.texts("filter")? {
+        match databases.filter(text) {
+            Some(Ok(filter)) => {
+                filters.push(filter);
+                continue;
+            }
+            Some(Err(error)) => return table.fault(&span, format!("filter: {error}")),
+            None => {}
+        }
         match select::parse(text) {
             Ok(list) => filters.extend(list),
-            Err(error) => return table.fault(&span, format!("filter: {error}")),
+            Err(error) => {
+                let near = databases.nearest_message(text);
+                return table.fault(&span, format!("filter: {error}{near}"));
+            }
         }
     }
     if let (true, Some(value)) = (filters.is_empty(), table.get("filter")) {
@@ -198,20 +224,42 @@ fn filters(table: &Table<'_, '_>) -> Result<Vec<canter_io::Filter>> {
     Ok(filters)
 }
 
-fn change(table: &Table<'_, '_>, kinds: Kinds) -> Result<Change> {
-    Ok(Change {
+fn change(
+    table: &Table<'_, '_>,
+    kinds: Kinds,
+    databases: &Databases,
+    filters: &mut Vec<Filter>,
+) -> Result<Change> {
+    let mut change = Change {
         and: operand(table, "and", kinds, 0xff)?,
         or: operand(table, "or", kinds, 0)?,
         xor: operand(table, "xor", kinds, 0)?,
         set: operand(table, "set", kinds, 0)?,
         crc8: crc8(table, kinds)?,
         xor_checksum: xor_checksum(table, kinds)?,
-    })
+    };
+    if let Some(inner) = table.open_inner("set")? {
+        let signals = signals::assignments(&inner, OPERAND)?;
+        match signals.first() {
+            Some(first) if databases.is_empty() => {
+                let near = instead(first.word(), OPERAND);
+                let hint = "a signal needs dbc = [\"FILE\"] in the file";
+                return inner.fault(&first.span, format!("{:?}: unknown key{near}; {hint}", first.word()));
+            }
+            Some(_) => signals::assign(&inner, &signals, databases, kinds, filters, &mut change)?,
+            None => {}
+        }
+    }
+    Ok(change)
 }
 
 /// One of the four operations; `fill` is the value of payload bytes that are not given.
 fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<Modification> {
-    let Some(inner) = table.inner(key, OPERAND)? else { return Ok(Modification::default()) };
+    let Some(inner) = table.open_inner(key)? else { return Ok(Modification::default()) };
+    let has_signals = key == "set" && inner.entries().any(|(word, ..)| !OPERAND.contains(&word));
+    if !has_signals {
+        table.inner(key, OPERAND)?;
+    }
     let len_max = if kinds.classic { 15 } else { 64 };
     let len = if key == "set" {
         inner.number("len", 0..=len_max)?.map(|len| len as u8)
@@ -239,7 +287,7 @@ fn operand(table: &Table<'_, '_>, key: &str, kinds: Kinds, fill: u8) -> Result<M
         }
     };
     let modification = Modification { id: can_id(&inner, key)?, len, flags, data };
-    if modification.is_empty() {
+    if modification.is_empty() && !has_signals {
         return inner.fault(&inner.span, format!("{key}: changes nothing (give id, len, flags or data)"));
     }
     Ok(modification)

@@ -109,6 +109,77 @@ fn a_later_message_replaces_one_with_the_same_identifier() {
 }
 
 #[test]
+fn entries_for_signals_that_no_message_has_are_remarked_once_for_each_kind() {
+    let text = "BO_ 1 A: 4 X\n SG_ S : 0|32@1- (1,0) [0|0] \"\" Y\n\nVAL_ 1 T 0 \"Off\" ;\nVAL_ 2 S 0 \"Off\" ;\n\
+                VAL_ 1 S 0 \"Off\" ;\nSIG_VALTYPE_ 1 s : 1;\nSIG_VALTYPE_ 1 S : 1;\n";
+    let database = Database::parse(text).unwrap();
+    assert_eq!(
+        database.remarks,
+        [
+            "VAL_ 1 T and 1 more: no message has these signals: left out",
+            "SIG_VALTYPE_ 1 s: no message has this signal: left out"
+        ]
+    );
+    assert_eq!(names(text, &0.5f32.to_le_bytes()), "S=0.5");
+}
+
+#[test]
+fn names_that_are_there_twice_are_told_apart() {
+    let signal = " SG_ S : 0|4@1+ (1,0) [0|0] \"\" Y\n";
+    let text =
+        format!("BO_ 1 A: 1 X\n{signal}{}\nBO_ 2147483650 A: 1 X\n{signal}", signal.replace("0|4", "4|4"));
+    let database = Database::parse(&text).unwrap();
+    let names: Vec<&str> = database.messages.iter().map(|message| message.name.as_str()).collect();
+    assert_eq!((names, database.messages[0].signals.len()), (vec!["A", "A_00000002"], 1));
+    assert_eq!(
+        database.remarks,
+        [
+            "line 1: message A: signal S: has the name of another signal: left out",
+            "line 5: message A: another message has this name: this one is called A_00000002"
+        ]
+    );
+}
+
+#[test]
+fn signals_that_share_bits_in_one_frame_are_remarked_once_for_each_message() {
+    let text = "BO_ 1 A: 3 X\n SG_ Mode M : 0|8@1+ (1,0) [0|0] \"\" Y\n SG_ B m0 : 8|8@1+ (1,0) [0|0] \"\" Y\n \
+                SG_ C m1 : 8|8@1+ (1,0) [0|0] \"\" Y\n SG_ D m1 : 23|12@0+ (1,0) [0|0] \"\" Y\n";
+    assert!(
+        Database::parse(text).unwrap().remarks[0]
+            .ends_with("ends behind the 3 bytes of the message: left out")
+    );
+    let remarks = |d: &str| Database::parse(&text.replace("23|12@0+", d)).unwrap().remarks;
+    assert!(remarks("16|8@1+").is_empty(), "{:?}", remarks("16|8@1+"));
+    let shared = "share bits: each is decoded from its own bits";
+    assert_eq!(remarks("15|12@0+"), [format!("line 1: message A: signals C and D {shared}")]);
+    assert_eq!(
+        remarks("0|16@1+"),
+        [format!(
+            "line 1: message A: signals Mode and D {}",
+            shared.replace("bits:", "bits (and another pair):")
+        )]
+    );
+    let data = [1, 0x23, 0x45];
+    assert_eq!(names(&text.replace("23|12@0+", "15|12@0+"), &data), "Mode=1 C=35 D=564");
+}
+
+#[test]
+fn of_many_messages_with_shared_bits_the_first_three_are_named_and_the_others_counted() {
+    let message = |id: u32| {
+        let signal = |name: &str| format!(" SG_ {name} : 0|8@1+ (1,0) [0|0] \"\" Y\n");
+        format!("BO_ {id} M{id}: 1 X\n{}{}\n", signal("A"), signal("B"))
+    };
+    for (messages, last) in [
+        (3, "line 9: message M3: signals A and B share bits: each is decoded from its own bits"),
+        (4, "1 more message has signals that share bits: each is decoded from its own bits"),
+        (180, "177 more messages have signals that share bits: each is decoded from its own bits"),
+    ] {
+        let remarks = Database::parse(&(1..=messages).map(message).collect::<String>()).unwrap().remarks;
+        assert_eq!((remarks.len(), remarks.last().unwrap().as_str()), (messages.min(4) as usize, last));
+    }
+}
+
+#[test]
 fn signals_that_select_each_other_are_left_out() {
     let text = ENGINE.replace("SG_MUL_VAL_ 291 Inner Mode 2-2, 9-10;", "SG_MUL_VAL_ 291 Inner Deep 1-1;");
     let database = Database::parse(&text).unwrap();

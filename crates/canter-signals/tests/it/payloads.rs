@@ -1,7 +1,8 @@
 //@ machine: host
 //! Encoding what was decoded gives the same bits, for every kind of signal.
 
-use canter_signals::{Batch, Database, Message, Payload, Value, Values};
+use canter_frame::Frame;
+use canter_signals::{Batch, Codebook, Database, Message, Payload, Value, Values};
 use proptest::prelude::*;
 
 /// A message of 64 bytes with these signals: start, bits, big-endian, signed, factor, offset.
@@ -122,4 +123,33 @@ fn what_does_not_fit_is_refused() {
     let error = message.encode(&[("S0", 64.into())]).unwrap_err();
     assert_eq!(error.to_string(), "A: S0: 64 does not fit into the signal");
     assert_eq!(message.encode(&[("X", 64.into())]).unwrap_err().to_string(), "A: X: no such signal");
+}
+
+#[test]
+fn a_filter_passes_the_frames_that_the_codebook_knows() {
+    let text = "BO_ 2364540158 EEC1: 8 X\n\nBO_ 2348810494 TSC1: 8 X\n\nBO_ 291 Engine: 8 X\n\nBA_DEF_ BO_ \"VFrameFormat\" ENUM \"StandardCAN\",\"ExtendedCAN\",\"reserved\",\"J1939PG\";\nBA_DEF_DEF_ \"VFrameFormat\" \"J1939PG\";\nBA_ \"VFrameFormat\" BO_ 291 0;\n";
+    let database = Database::parse(text).unwrap();
+    let codebook = Codebook::new(&[&database]);
+    let mut passed = 0;
+    for text in [
+        "0CF00421#00",
+        "18F004FE#00",
+        "0CF00500#00",
+        "0C000021#",
+        "1800FF21#",
+        "00000021#",
+        "123#00",
+        "00000123#",
+        "124#",
+    ] {
+        let frame: Frame = text.parse().unwrap();
+        for message in &database.messages {
+            let means = codebook.message(frame.id()).is_some_and(|known| known.name == message.name);
+            assert_eq!(message.filter().matches(&frame), means, "{text} {}", message.name);
+            passed += u32::from(means);
+        }
+    }
+    assert_eq!(passed, 7);
+    let request: Frame = "123#R".parse().unwrap();
+    assert!(!database.message("Engine").unwrap().filter().matches(&request));
 }

@@ -1,8 +1,18 @@
 //! The command `canter capture`: options, signals, the live line, and output of the account.
 
-use super::{account_file::AccountFile, errors, fifo, signals, signals::StopSignals};
-use crate::format_names;
-use canter_capture::{Account, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, SYNC, Settings};
+use super::{
+    account_file::AccountFile,
+    condition::Trigger,
+    errors, fifo, signals,
+    signals::{Ask, StopSignals},
+};
+use crate::{
+    databases::{Databases, Source},
+    format_names, status_socket,
+};
+use canter_capture::{
+    AFTER, Account, BEFORE, Busy, FLUSH, QUEUE_BYTES, RING_BYTES, Recording, SYNC, Settings, Triggers,
+};
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
@@ -17,7 +27,7 @@ use clap::Args;
 use std::{
     io::{self, IsTerminal, Write},
     path::PathBuf,
-    sync::mpsc,
+    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -49,6 +59,8 @@ Examples:
   canter capture can0 can1 --wait-for-interface -o boot.log             start before the interfaces exist
   canter capture can0 /dev/canchar2 -o two.pcapng                       an interface and a character device
   canter capture can0 --direction --hw-stamps -o both.pcapng            with direction and the controller's stamps
+  canter capture any -o event.pcapng --before 30s --after 5s --trigger bus-off --trigger 'missing 0C9 > 50ms'    only events
+  canter capture any -o event.pcapng --dbc car.dbc --trigger 'Engine.Speed > 6000' --trigger 0C9#40:C0
   canter capture can0 --format pcapng -o - | tshark -r -                to standard output
 At the end canter prints an account: the frames that each interface counted and those in the file. FILE.account.json
 has the same. SIGINT and SIGTERM end it, SIGHUP does not. Exit code 0; 3 when a frame is missing. Without CAP_NET_RAW,
@@ -106,9 +118,28 @@ pub struct Arguments {
     /// End when the terminal is closed (SIGHUP); otherwise the recording goes on
     #[arg(long)]
     end_on_hangup: bool,
+    /// Keep only the time around events, a file for each; repeatable, any of them: [IFACE,]123:7FF, 0C9#40:C0 (data and mask),
+    /// error, bus-off, error-passive, overrun, missing 0C9 > 50ms, new after 60s, Signal > 100 (--dbc), SIGUSR1
+    #[arg(long, value_name = "COND")]
+    trigger: Vec<Trigger>,
+    /// With --trigger: keep the time before an event, in memory until then
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, requires = "trigger", default_value = "30s")]
+    before: u64,
+    /// With --trigger: keep the time after an event; windows that overlap become one
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ns, requires = "trigger", default_value = "5s")]
+    after: u64,
+    /// With --trigger: memory for the frames before an event, instead of what they take at the buses' highest rate
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_bytes, requires = "trigger")]
+    window_buffer: Option<usize>,
+    /// The database of a trigger's signal: a DBC file for all buses, or for one; repeatable
+    #[arg(long, value_name = "[IFACE=]FILE", requires = "trigger")]
+    dbc: Vec<Source>,
     /// Record the controllers' stamps in addition to the kernel's; canter then receives through sockets
     #[arg(long)]
     hw_stamps: bool,
+    /// Stamp frames by their controllers' clocks, brought onto the system's clock, with a bound of the error; includes --hw-stamps
+    #[arg(long)]
+    clock_align: bool,
     /// Wait for interfaces that do not exist or are down
     #[arg(long)]
     wait_for_interface: bool,
@@ -123,6 +154,10 @@ pub struct Arguments {
 const _: () = {
     assert!(FLUSH.as_secs() == 1, "must equal the default of --flush-interval");
     assert!(SYNC.as_secs() == 5, "must equal the default of --sync-interval");
+    assert!(
+        BEFORE.as_secs() == 30 && AFTER.as_secs() == 5,
+        "must equal the defaults of --before and --after"
+    );
     assert!(RING_BYTES == 64 << 20 && QUEUE_BYTES == 256 << 20, "must equal the sizes in the help");
 };
 
@@ -141,7 +176,30 @@ impl Arguments {
     /// # Errors
     /// The contradiction, exit code 2.
     pub fn check(&self, common: &Common) -> failure::Result<()> {
-        self.settings(common).check().map_err(errors::explain)
+        self.settings(common)?.check().map_err(errors::explain)
+    }
+
+    /// The triggers; `None`: everything is recorded.
+    fn triggers(&self) -> failure::Result<Option<Triggers>> {
+        if self.trigger.is_empty() {
+            return Ok(None);
+        }
+        if self.dbc.is_empty()
+            && let Some(trigger) = self.trigger.iter().find(|trigger| trigger.needs_database())
+        {
+            return Err(Failure::new(
+                Exit::Usage,
+                format!("--trigger {trigger}: needs --dbc FILE for its signal"),
+            ));
+        }
+        let databases = Arc::new(Databases::open(&self.dbc)?);
+        let conditions = self.trigger.iter().map(|trigger| trigger.condition(&databases));
+        Ok(Some(Triggers {
+            conditions: conditions.collect::<failure::Result<_>>()?,
+            before: Duration::from_nanos(self.before),
+            after: Duration::from_nanos(self.after),
+            buffer_bytes: self.window_buffer,
+        }))
     }
 
     /// The room to keep free on the disk, in bytes, and the greatest age of files, in ns.
@@ -149,9 +207,9 @@ impl Arguments {
         (self.keep_free.map(|bytes| bytes as u64), self.keep_age)
     }
 
-    fn settings(&self, common: &Common) -> Settings {
+    fn settings(&self, common: &Common) -> failure::Result<Settings> {
         let usual = Settings::new(self.interfaces.clone(), &self.output);
-        Settings {
+        Ok(Settings {
             format: self.format,
             zstd: self.zstd,
             overwrite: self.overwrite,
@@ -168,25 +226,30 @@ impl Arguments {
             flush: Duration::from_nanos(self.flush_interval),
             direction: self.direction,
             hardware_stamps: self.hw_stamps,
+            clock_align: self.clock_align,
             wait_for_interfaces: self.wait_for_interface,
+            triggers: self.triggers()?,
             bus_load: LiveLine::wanted(common),
             ..usual
-        }
+        })
     }
 }
 
 pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let signals = signals::receive(arguments.end_on_hangup)?;
+    let asks = arguments.trigger.iter().any(Trigger::is_request);
+    let (signals, asked) = signals::receive(arguments.end_on_hangup, asks)?;
     common.apply()?;
     let account_file = AccountFile::new(&arguments.output, arguments.overwrite)?;
     let reader = fifo::wait_for_reader(&arguments.output, &signals)?;
-    let mut recording = Recording::start(&arguments.settings(common)).map_err(errors::explain)?;
+    let mut recording = Recording::start(&arguments.settings(common)?).map_err(errors::explain)?;
     drop(reader); // the recording has opened the FIFO
     let _ = canter_io::thread::stand_back(); // the live line must not delay frames
     account_file.begin()?;
     let session = Session { arguments: &arguments, common, account_file };
+    status_socket::answer(&recording.observer(), common);
     session.announce(&mut recording);
-    session.watch(&mut recording, &signals);
+    session.watch(&mut recording, &signals, &asked);
+    pass_on(&asked, &recording);
     Supervisor::find().notify_stopping("writing the queued frames");
     recording.stop();
     let written = session.wait_for_disk(&mut recording, &signals);
@@ -194,6 +257,13 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         eprintln!("canter: {}", event.what);
     }
     if written { session.close(recording.finish()) } else { session.give_up(recording.give_up()) }
+}
+
+/// Passes the events that a signal asked for to the recording.
+fn pass_on(asked: &mpsc::Receiver<Ask>, recording: &Recording) {
+    for Ask { at_ns } in asked.try_iter() {
+        recording.trigger(at_ns, "SIGUSR1");
+    }
 }
 
 /// One run of the command.
@@ -219,7 +289,7 @@ impl Session<'_> {
     }
 
     /// Prints events until a signal arrives, `--duration` ends, `--count` frames were received or the receiver ends.
-    fn watch(&self, recording: &mut Recording, signals: &StopSignals) {
+    fn watch(&self, recording: &mut Recording, signals: &StopSignals, asked: &mpsc::Receiver<Ask>) {
         let (began, length) = (Instant::now(), self.arguments.duration.map(Duration::from_nanos));
         let mut line = LiveLine::new(self.common);
         let mut supervision = Supervision::new();
@@ -229,6 +299,7 @@ impl Session<'_> {
             if left.is_zero() || signals.recv_timeout(CHECK_PERIOD.min(left)).is_ok() {
                 break;
             }
+            pass_on(asked, recording);
             for event in recording.events() {
                 line.clear();
                 eprintln!("canter: {}", event.what);
@@ -440,7 +511,7 @@ mod tests {
 
     #[test]
     fn the_line_shows_the_busiest_buses_and_omits_those_without_a_bit_rate() {
-        let busy = |name: &str, busy_ns| Busy { name: name.to_owned(), busy_ns };
+        let busy = |name: &str, busy_ns| Busy { name: name.to_owned(), frames: 0, busy_ns };
         let before = [busy("can0", Some(1_000)), busy("vcan0", None)];
         let now = [busy("can0", Some(251_000)), busy("vcan0", None), busy("can1", Some(990_000))];
         assert_eq!(loads(&before, &now, Duration::from_millis(1)), ", load can1 99 % can0 25 %");

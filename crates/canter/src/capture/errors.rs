@@ -8,8 +8,9 @@ use std::path::Path;
 /// The error of a recording, with the options that are the way out.
 pub fn explain(error: Error) -> Failure {
     use Error::{
-        File, FlushTooShort, Io, KeepWithoutRotation, NamedTwice, NoHardwareStamps, NoInterface,
-        RotatesStdout, UnknownFormat, Unsupported,
+        File, FlushTooShort, Io, KeepWithoutRotation, NamedTwice, NoCondition, NoErrorFrames,
+        NoHardwareStamps, NoInterface, NotRecorded, RotatesStdout, TriggersStdout, UnknownFormat,
+        Unsupported, WindowTooLong,
     };
     use std::io::ErrorKind::AlreadyExists;
     match error {
@@ -17,12 +18,25 @@ pub fn explain(error: Error) -> Failure {
         UnknownFormat(path) => Failure::new(Exit::Usage, unknown_format(&path)),
         KeepWithoutRotation => Failure::new(
             Exit::Usage,
-            "--keep, --keep-free and --keep-age: need --rotate-size or --rotate-time",
+            "--keep, --keep-free and --keep-age: need --rotate-size, --rotate-time or --trigger",
         ),
         FlushTooShort(least) => {
             Failure::new(Exit::Usage, format!("--flush-interval: must be at least {} ms", least.as_millis()))
         }
-        NoHardwareStamps(_) | NamedTwice(_) | RotatesStdout => Failure::new(Exit::Usage, error.to_string()),
+        WindowTooLong { before, bytes, left, longest } => {
+            let (needed, free) = (bytes.div_ceil(1_000_000), left / 1_000_000);
+            Failure::unable(format!(
+                "--before {before:?}: takes {needed} MB of memory at the buses' highest rate, and {free} MB are free (at most \
+                 {longest:?} fit, or set a smaller --window-buffer)"
+            ))
+        }
+        NoHardwareStamps(_)
+        | NamedTwice(_)
+        | RotatesStdout
+        | NoCondition
+        | NoErrorFrames(_)
+        | NotRecorded { .. }
+        | TriggersStdout => Failure::new(Exit::Usage, error.to_string()),
         Unsupported { .. } => Failure::unable(error.to_string()),
         File { path, source, .. } if source.kind() == AlreadyExists => {
             Failure::failed(format!("{}: exists (--overwrite replaces it)", path.display()))

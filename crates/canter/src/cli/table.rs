@@ -1,8 +1,8 @@
 //! The table of commands, in the order of `canter --help`.
 
 use crate::{
-    analyze, capture, convert, decode, doctor, dump, generate, info, latency, manual, methods, ping, replay,
-    service, top, wire,
+    align, analyze, capture, convert, decode, doctor, dump, generate, info, latency, manual, methods, ping,
+    replay, service, status, top, wire,
 };
 use canter_cli::{
     failure::{self, Exit, Failure},
@@ -43,6 +43,7 @@ pub const COMMANDS: &[Command] = &[
         describe: service::Arguments::augment_args,
         run: |given, common, program| service::run(arguments(given)?, common, program),
     },
+    command!("status", Record, status),
     command!("doctor", Measure, doctor),
     command!("dump", Measure, dump),
     command!("info", Measure, info),
@@ -50,6 +51,7 @@ pub const COMMANDS: &[Command] = &[
     command!("generate", Route, generate),
     command!("replay", Record, replay),
     command!("convert", Record, convert),
+    command!("align", Record, align),
     command!("decode", Record, decode),
     command!("plot", Record, decode::plot),
     command!("wire", WithoutHardware, wire),
@@ -79,6 +81,7 @@ const WITH_DOCUMENT: &[&str] = &[
     "ping",
     "pong",
     "capture",
+    "status",
     "doctor",
     "dump", // which says what has one instead
     "info",
@@ -86,6 +89,7 @@ const WITH_DOCUMENT: &[&str] = &[
     "generate",
     "replay",
     "convert",
+    "align",
     "decode",
     "plot",
     "wire list",

@@ -2,10 +2,10 @@
 
 use super::{
     coverage::Coverage,
-    databases::Databases,
     output::{Row, Table},
     wanted::Wanted,
 };
+use crate::databases::Databases;
 use canter_cli::failure;
 use canter_frame::{Frame, Record};
 use canter_signals::{Codebook, Message, Payload, Transport};

@@ -1,10 +1,11 @@
 //! CSV with a row for each value.
 
 use super::{
-    Arguments, number,
+    Arguments,
     output::{Row, Stream, Table, Tallies, count},
     wanted::Wanted,
 };
+use crate::databases::number;
 use canter_cli::failure;
 use canter_signals::Message;
 use std::collections::HashMap;

@@ -13,12 +13,12 @@ use super::{
     wanted::Wanted,
 };
 use canter_cli::failure::{self, Failure};
-use canter_formats::partition::{NS_OF_DAY, date, encoded};
+use canter_formats::partition::{Folders, NS_OF_DAY, date, encoded, place};
 use canter_signals::{Batch, Message};
-use part::{Job, Part};
+use part::Job;
 use std::{
     collections::{HashMap, HashSet},
-    fs, io,
+    io,
     num::NonZero,
     path::{Path, PathBuf},
     sync::{
@@ -27,6 +27,7 @@ use std::{
     },
     thread::JoinHandle,
 };
+use tempfile::TempPath;
 
 /// A collection of this size, in bytes, is written.
 const PART_BYTES: usize = 8 << 20;
@@ -50,12 +51,14 @@ pub struct DataSet<'a> {
     jobs: Option<SyncSender<Job>>,
     threads: Vec<JoinHandle<()>>,
     done: Arc<Mutex<Done>>,
+    folders: Folders,
 }
 
 /// What the threads have done.
 #[derive(Default)]
 struct Done {
-    parts: Vec<Part>,
+    /// Complete files under temporary names, and their paths.
+    parts: Vec<(TempPath, PathBuf)>,
     failure: Option<Failure>,
     tallies: Tallies,
 }
@@ -106,7 +109,8 @@ fn work(jobs: &Mutex<Receiver<Job>>, done: &Mutex<Done>) {
 impl<'a> DataSet<'a> {
     pub fn new(arguments: &Arguments, wanted: &'a Wanted) -> failure::Result<Self> {
         let folder = arguments.output.clone();
-        fs::create_dir_all(&folder).map_err(|error| output_failure(&folder, error))?;
+        let mut folders = Folders::default();
+        folders.create(&folder).map_err(|error| output_failure(&folder, error))?;
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX);
         let (jobs, queue) = sync_channel(threads);
         let (queue, done) = (Arc::new(Mutex::new(queue)), Arc::default());
@@ -130,6 +134,7 @@ impl<'a> DataSet<'a> {
             jobs: Some(jobs),
             threads,
             done,
+            folders,
         })
     }
 
@@ -158,7 +163,7 @@ impl<'a> DataSet<'a> {
             .join(format!("vehicle={}", encoded(&self.vehicle)))
             .join(format!("date={}", date(collection.day)))
             .join(format!("bus={}", encoded(&collection.bus)));
-        fs::create_dir_all(&folder).map_err(|error| output_failure(&folder, error))?;
+        self.folders.create(&folder).map_err(|error| output_failure(&folder, error))?;
         let stamp = collection.stamps.first().copied().unwrap_or(0);
         let name = |number: u64| match number {
             0 => folder.join(format!("part-{stamp}.parquet")),
@@ -262,11 +267,20 @@ impl Table for DataSet<'_> {
         if let Some(failure) = done.failure {
             return Err(failure);
         }
-        for Part { beside, path } in done.parts {
-            let placed = if self.overwrite { beside.persist(&path) } else { beside.persist_noclobber(&path) };
-            placed.map_err(|error| output_failure(&path, error.error))?;
-        }
+        place(done.parts, self.overwrite).map_err(|(path, error)| output_failure(&path, error))?;
+        std::mem::take(&mut self.folders).keep();
         Ok(done.tallies)
+    }
+}
+
+impl Drop for DataSet<'_> {
+    /// Waits for the threads, whose temporary files would keep the folders of a data set that could not be written.
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        for thread in self.threads.drain(..) {
+            let _ = thread.join(); // one that has panicked writes no more
+        }
+        locked(&self.done).parts.clear();
     }
 }
 

@@ -4,15 +4,14 @@ mod page;
 mod trace;
 
 use super::{
-    databases::{Databases, Source},
     decode,
     decoder::Decoder,
     frames::Frames,
-    number,
     output::{Row, Stream, Table, Tallies, count},
     report,
     wanted::Wanted,
 };
+use crate::databases::{Databases, Source, number::Digits};
 use crate::recordings::Selection;
 use canter_cli::{
     failure::{self, Exit, Failure},
@@ -58,12 +57,10 @@ pub struct Arguments {
     selection: Selection,
 }
 
-pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
-    let databases = Databases::open(&arguments.dbc)?;
+pub fn run(mut arguments: Arguments, common: &Common) -> failure::Result {
+    let databases = Databases::open_with_remarks(&arguments.dbc, common.quiet)?;
+    arguments.selection.resolve(&databases)?;
     let wanted = Wanted::new(&arguments.signals, &databases)?;
-    if !common.quiet {
-        databases.remarks().for_each(|remark| eprintln!("canter: {remark}"));
-    }
     let inputs = std::slice::from_ref(&arguments.input);
     let mut frames = Frames::open("plot", inputs, &arguments.selection, common)?;
     let page = arguments.output.as_ref().map(|path| Stream::open(path, arguments.overwrite)).transpose()?;
@@ -120,12 +117,7 @@ impl Traces {
             let signal = &row.message.signals[at];
             traces[at] = Some(self.list.len());
             let name = format!("{}.{}", row.message.name, signal.name);
-            self.list.push(Trace::new(
-                name,
-                row.name.to_owned(),
-                signal.unit.clone(),
-                number::decimals(signal),
-            ));
+            self.list.push(Trace::new(name, row.name.to_owned(), signal.unit.clone(), Digits::new(signal)));
         }
         self.places.insert((row.bus, std::ptr::from_ref(row.message)), traces);
         Ok(())
@@ -165,10 +157,12 @@ fn lines(traces: &[Trace], ink: Ink) -> String {
         let blocks = trace.blocks(BLOCKS, end_ns);
         let unit = if trace.unit.is_empty() { String::new() } else { format!(" {}", plain(&trace.unit)) };
         text += &format!(
-            "{} on {}: {} values, {low} to {high}{unit}\n  {blocks}\n",
+            "{} on {}: {} value{}{}, {low} to {high}{unit}\n  {blocks}\n",
             ink.paint(BOLD, &plain(&trace.name)),
             plain(&trace.bus),
             trace.count,
+            if trace.count == 1 { "" } else { "s" },
+            trace.not_drawn(),
         );
     }
     text

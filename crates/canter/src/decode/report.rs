@@ -35,13 +35,14 @@ fn sentence(coverage: &Coverage) -> String {
     format!("decoded: {known_identifiers} of {identifiers} identifiers, {share:.1} % of {frames} frames")
 }
 
-/// A line with a count and the messages that it comes from.
-fn line(tallies: &Tallies, what: &str, frames: impl Fn(&Tally) -> u64) -> Option<String> {
+/// A line with a count and the messages that it comes from. `one` and `more` say it of one frame and of several.
+fn line(tallies: &Tallies, one: &str, more: &str, frames: impl Fn(&Tally) -> u64) -> Option<String> {
     let named: Vec<_> = tallies.iter().filter(|(_, tally)| frames(tally) > 0).collect();
     let sum: u64 = named.iter().map(|(_, tally)| frames(tally)).sum();
     let first: Vec<&str> = named.iter().take(3).map(|(name, _)| name.as_str()).collect();
-    let more = if named.len() > 3 { format!(" and {} more", named.len() - 3) } else { String::new() };
-    (sum > 0).then(|| format!("{sum} frames {what}: {}{more}", first.join(", ")))
+    let others = if named.len() > 3 { format!(" and {} more", named.len() - 3) } else { String::new() };
+    let what = if sum == 1 { one } else { more };
+    (sum > 0).then(|| format!("{sum} {what}: {}{others}", first.join(", ")))
 }
 
 /// Prints the report, and decides on the exit code.
@@ -67,8 +68,11 @@ pub fn close(
         unselected: by_message(|tally| tally.unselected),
     })?;
     let mut lines = remarks;
-    lines.extend(line(tallies, "are shorter than their message", |tally| tally.short));
-    lines.extend(line(tallies, "have a multiplexer value without signals", |tally| tally.unselected));
+    let (one, more) = ("frame is shorter than its message", "frames are shorter than their message");
+    lines.extend(line(tallies, one, more, |tally| tally.short));
+    let without = "a multiplexer value without signals";
+    let (one, more) = (format!("frame has {without}"), format!("frames have {without}"));
+    lines.extend(line(tallies, &one, &more, |tally| tally.unselected));
     if coverage.broken > 0 {
         lines.push(format!("{} transported messages are not complete: left out", coverage.broken));
     }

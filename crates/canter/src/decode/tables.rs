@@ -2,7 +2,6 @@
 
 use super::{
     Arguments,
-    databases::Databases,
     long::Long,
     measurement::Measurement,
     output::{Format, Table},
@@ -11,6 +10,7 @@ use super::{
     wanted::Wanted,
     wide::Wide,
 };
+use crate::databases::Databases;
 use canter_cli::failure::{self, Exit, Failure};
 
 /// The format of a command line.

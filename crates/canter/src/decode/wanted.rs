@@ -1,6 +1,6 @@
 //! The signals that a command line names.
 
-use super::databases::Databases;
+use crate::databases::{Databases, nearest};
 use canter_cli::failure::{self, Exit, Failure};
 use canter_signals::Message;
 
@@ -31,10 +31,10 @@ impl Wanted {
             };
             let has = |message: &Message| !name.places(message).is_empty();
             if !databases.iter().any(|database| database.messages.iter().any(has)) {
-                let reason = format!(
-                    "--signals {word}: no message has this signal{}",
-                    instead(&name.signal, databases)
-                );
+                let messages = databases.iter().flat_map(|database| &database.messages);
+                let signals = messages.flat_map(|message| &message.signals);
+                let near = nearest(&name.signal, signals.map(|signal| signal.name.as_str()));
+                let reason = format!("--signals {word}: no message has this signal{near}");
                 return Err(Failure::new(Exit::Usage, reason));
             }
             names.push(name);
@@ -85,16 +85,5 @@ impl Name {
             ALL => (0..message.signals.len()).collect(),
             name => message.signal(name).map(|(at, _)| at).into_iter().collect(),
         }
-    }
-}
-
-/// The nearest name of a signal, for an error.
-fn instead(word: &str, databases: &Databases) -> String {
-    let signals =
-        databases.iter().flat_map(|database| &database.messages).flat_map(|message| &message.signals);
-    let near = signals.map(|signal| (strsim::damerau_levenshtein(word, &signal.name), &signal.name)).min();
-    match near {
-        Some((distance, name)) if distance <= word.len().div_ceil(3) => format!(" (did you mean {name}?)"),
-        _ => String::new(),
     }
 }

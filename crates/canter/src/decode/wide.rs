@@ -3,12 +3,11 @@
 
 use super::{
     Arguments,
-    databases::Databases,
     long::quoted,
-    number,
     output::{Row, Stream, Table, Tallies, count},
     wanted::Wanted,
 };
+use crate::databases::{Databases, number};
 use canter_cli::{
     failure::{self, Exit, Failure},
     units,
@@ -125,13 +124,15 @@ impl Table for Wide {
         let key: *const Message = row.message;
         let Some(columns) = self.columns.get(&key) else { return Ok(()) };
         let (values, message) = (&mut self.values, row.message);
+        let mut has_value = false;
         let fit = message.visit(row.payload, |at, bits| {
             for &(_, column) in columns.iter().filter(|&&(place, _)| place == at) {
                 values[column] = Some(message.signals[at].value(bits));
+                has_value = true;
             }
         });
         count(&mut self.tallies, message, fit);
-        if self.every_ns.is_none() { self.write(row.stamp_ns) } else { Ok(()) }
+        if self.every_ns.is_none() && has_value { self.write(row.stamp_ns) } else { Ok(()) }
     }
 
     fn flush(&mut self) -> failure::Result<()> {

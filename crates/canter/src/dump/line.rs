@@ -88,8 +88,8 @@ impl Printer {
         }
     }
 
-    /// Writes a frame, and what an error frame means in a line of its own.
-    pub fn print(&mut self, out: &mut impl io::Write, line: &Line<'_>) -> io::Result<()> {
+    /// Writes a frame with its signals behind it, and what an error frame means in a line of its own.
+    pub fn print(&mut self, out: &mut impl io::Write, line: &Line<'_>, signals: &str) -> io::Result<()> {
         self.text.clear();
         if self.shown.log {
             self.log(line);
@@ -100,6 +100,7 @@ impl Printer {
         let mut body = String::new();
         self.body(&mut body, line);
         self.text += &self.ink.paint(colour(line.frame), &body);
+        self.text.push_str(signals);
         self.text.push('\n');
         if let Some(error) = ErrorFrame::from_frame(line.frame) {
             let _ = writeln!(self.text, "\t{error}");
@@ -181,7 +182,7 @@ mod tests {
         for &(interface, text, stamp_ns) in lines {
             let frame = text.parse().unwrap();
             let direction = Some(Direction::Sent);
-            printer.print(&mut out, &Line { interface, frame: &frame, stamp_ns, direction }).unwrap();
+            printer.print(&mut out, &Line { interface, frame: &frame, stamp_ns, direction }, "").unwrap();
         }
         String::from_utf8(out).unwrap()
     }

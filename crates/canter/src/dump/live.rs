@@ -99,7 +99,7 @@ impl Live {
     }
 
     /// Prints frames until a signal, a count, or a time without a frame.
-    pub fn run(&mut self, output: &mut Output, timeout_ns: Option<u64>) -> failure::Result {
+    pub fn run(&mut self, output: &mut Output<'_>, timeout_ns: Option<u64>) -> failure::Result {
         let stop = interrupt_flag()?;
         output.printer.reserve(self.names.values().map(String::as_str));
         let end = self.print_all(output, timeout_ns, &stop)?;
@@ -113,7 +113,7 @@ impl Live {
 
     fn print_all(
         &mut self,
-        output: &mut Output,
+        output: &mut Output<'_>,
         timeout_ns: Option<u64>,
         stop: &AtomicBool,
     ) -> failure::Result<End> {
@@ -172,7 +172,7 @@ impl Live {
         Ok(())
     }
 
-    fn print(&mut self, output: &mut Output, one: &Received) -> failure::Result<ControlFlow<()>> {
+    fn print(&mut self, output: &mut Output<'_>, one: &Received) -> failure::Result<ControlFlow<()>> {
         let index = one.meta.interface;
         let name = self.names.entry(index).or_insert_with(|| {
             Interface::by_index(index).map_or_else(|_| format!("if{index}"), |interface| interface.name)

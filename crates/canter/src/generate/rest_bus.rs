@@ -1,5 +1,6 @@
 //! A rest bus: every message of a database at its cycle time, with signals that move inside their ranges.
 
+use canter_cli::units::counted;
 use canter_frame::Frame;
 use canter_route::traffic::source::Due;
 use canter_signals::{Database, Kind, Message, Signal};
@@ -38,19 +39,35 @@ pub struct RestBus {
     /// When each message is due next, and its place.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     wave: Wave,
+    /// Messages without a cycle time, which are not sent.
+    without_cycle: usize,
+    /// Messages with a cycle time that are longer than a frame, and not sent either.
+    longer_than_frame: usize,
 }
 
 impl RestBus {
     pub fn new(database: &Database, wave: Wave) -> Self {
         let period = |message: &Message| message.cycle_ms.map(|ms| (ms * 1e6) as u64).filter(|&ns| ns > 0);
-        let messages: Vec<(Message, u64)> = database
-            .messages
+        let with_cycle: Vec<(&Message, u64)> =
+            database.messages.iter().filter_map(|message| Some((message, period(message)?))).collect();
+        let messages: Vec<(Message, u64)> = with_cycle
             .iter()
-            .filter(|message| empty(message).is_some())
-            .filter_map(|message| Some((message.clone(), period(message)?)))
+            .filter(|(message, _)| empty(message).is_some())
+            .map(|&(message, period)| (message.clone(), period))
             .collect();
         let next = (0..messages.len()).map(|place| Reverse((0, place))).collect();
-        Self { messages, next, wave }
+        let without_cycle = database.messages.len() - with_cycle.len();
+        let longer_than_frame = with_cycle.len() - messages.len();
+        Self { messages, next, wave, without_cycle, longer_than_frame }
+    }
+
+    /// The messages of the database that are not sent, and why, a sentence each.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        let remark = |messages: usize, why: &str| {
+            (messages > 0).then(|| format!("{} {why}: not sent", counted(messages as u64, "message")))
+        };
+        let without_cycle = remark(self.without_cycle, "without a cycle time (GenMsgCycleTime)");
+        without_cycle.into_iter().chain(remark(self.longer_than_frame, "longer than a frame"))
     }
 
     /// Messages that are sent.
@@ -166,10 +183,14 @@ BO_ 292 Never: 8 ECU
 BO_ 293 Fast: 12 ECU
  SG_ S : 80|8@1+ (1,0) [0|100] \"\" Dash
 
+BO_ 294 TooLong: 65 ECU
+ SG_ S : 0|8@1+ (1,0) [0|100] \"\" Dash
+
 BA_DEF_ BO_ \"GenMsgCycleTime\" INT 0 10000;
 BA_DEF_DEF_ \"GenMsgCycleTime\" 0;
 BA_ \"GenMsgCycleTime\" BO_ 291 100;
 BA_ \"GenMsgCycleTime\" BO_ 293 20;
+BA_ \"GenMsgCycleTime\" BO_ 294 20;
 ";
 
     #[test]
@@ -177,6 +198,14 @@ BA_ \"GenMsgCycleTime\" BO_ 293 20;
         let database = Database::parse(DATABASE).unwrap();
         let bus = RestBus::new(&database, Wave::Ramp);
         assert_eq!((bus.len(), bus.has_fd()), (2, true));
+        let remarks: Vec<String> = bus.remarks().collect();
+        assert_eq!(
+            remarks,
+            [
+                "1 message without a cycle time (GenMsgCycleTime): not sent",
+                "1 message longer than a frame: not sent"
+            ]
+        );
         let frames: Vec<Due> = bus.take_while(|due| due.at_ns < Some(1_000_000_000)).collect();
         let frames_of =
             |id: u16| frames.iter().filter(move |due| due.frame.id() == canter_frame::Identifier::Sff(id));

@@ -1,6 +1,6 @@
 //! What a recording has: its buses and their identifiers, counted frame by frame in bounded memory.
 
-use super::gaps::Gaps;
+use crate::gaps::{Gaps, Period};
 use canter_frame::{
     BitRate, Direction, Frame, INTERFRAME_BITS, Record,
     error_frame::ErrorFrame,
@@ -96,17 +96,6 @@ pub struct Row {
     within: Gaps,
     /// Times between frames with a pause of the bus.
     across: Gaps,
-}
-
-/// The period of an identifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Period {
-    /// The median time between frames.
-    pub median_ns: u64,
-    /// The times that 5 % and 95 % do not exceed lie so far apart; of a steady period, without missing frames.
-    pub jitter_ns: u64,
-    /// Frames probably missing; `None` when the period is not steady.
-    pub missing: Option<u64>,
 }
 
 impl Census {
@@ -274,17 +263,11 @@ impl Row {
     /// The period; `None` with fewer than two frames.
     pub fn period(&self) -> Option<Period> {
         // A bus on which frames come less than once a second has pauses only, and these are its periods.
-        let together;
-        let gaps = if self.within.count() > self.across.count() {
-            &self.within
+        if self.within.count() > self.across.count() {
+            self.within.period()
         } else {
-            together = self.within.merged(&self.across);
-            &together
-        };
-        let median_ns = gaps.percentile_ns(50)?;
-        let missing = gaps.is_periodic(median_ns).then(|| gaps.missing(median_ns));
-        let spread = if missing.is_some() { gaps.single(median_ns).spread_ns() } else { gaps.spread_ns() };
-        Some(Period { median_ns, jitter_ns: spread.unwrap_or(0), missing })
+            self.within.merged(&self.across).period()
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     order::{Sort, sorted},
     summary::{lengths, name},
 };
+use crate::databases::{Databases, known_message};
 use canter_cli::{
     terminal::{GREEN, Ink, PLAIN, RED, Style, Table, YELLOW},
     units::{self, counted},
@@ -28,6 +29,11 @@ pub struct Difference {
     pub change: Change,
     pub bus: String,
     pub id: String,
+    /// The identifier with its flags.
+    #[serde(skip)]
+    number: u32,
+    /// The name of the message, by the databases of `--dbc`.
+    pub name: Option<String>,
     /// The value in the first recording.
     pub before: String,
     /// The value in the second recording.
@@ -87,19 +93,28 @@ impl Comparison {
 
     fn add(&mut self, change: Change, place: &(String, u32), before: String, after: String) {
         let (bus, id) = (place.0.clone(), name(place.1));
-        self.differences.push(Difference { change, bus, id, before, after });
+        self.differences.push(Difference { change, bus, id, number: place.1, name: None, before, after });
+    }
+
+    /// Gives the differences the names of their messages.
+    pub fn name_messages(&mut self, databases: &Databases) {
+        let mut codebooks = HashMap::new();
+        for one in self.differences.iter_mut().filter(|_| !databases.is_empty()) {
+            let codebook = codebooks.entry(one.bus.clone()).or_insert_with_key(|bus| databases.codebook(bus));
+            one.name = known_message(codebook, one.number).map(|message| message.name.clone());
+        }
     }
 
     /// A table of the differences, and a sentence.
     pub fn text(&self, ink: Ink) -> String {
         let mut out = String::new();
-        let mut table = Table::new(&["<change", "<bus", "<id", "before", "after"]);
+        let mut table = Table::new(&["<change", "<bus", "<id", "<name", "before", "after"]);
         for difference in &self.differences {
             let (word, style) = difference.change.word();
-            let Difference { bus, id, before, after, .. } = difference.clone();
-            let cells = [bus, id, before, after].map(|text| (text, PLAIN));
-            let [bus, id, before, after] = cells;
-            table.row([(word.to_owned(), style), bus, id, before, after]);
+            let Difference { bus, id, name, before, after, .. } = difference.clone();
+            let cells = [bus, id, name.unwrap_or_default(), before, after].map(|text| (text, PLAIN));
+            let [bus, id, name, before, after] = cells;
+            table.row([(word.to_owned(), style), bus, id, name, before, after]);
         }
         if !self.differences.is_empty() {
             table.print(&mut out, ink);

@@ -2,6 +2,7 @@
 
 use super::{
     census::{Bus, Census, Key, Row, WINDOW_NS},
+    names::Names,
     summary::percent,
 };
 use crate::recordings::{Ending, Outcome};
@@ -56,6 +57,8 @@ struct RowDocument {
     id: u32,
     extended: bool,
     remote: bool,
+    /// The name of the message, by the databases of `--dbc`.
+    name: Option<String>,
     fd: bool,
     frames: u64,
     len_min: u8,
@@ -70,7 +73,7 @@ struct RowDocument {
 }
 
 impl Document {
-    pub fn new(census: &Census, rows: &[(&Key, &Row)], ending: Ending) -> Self {
+    pub fn new(census: &Census, names: &Names<'_>, rows: &[(&Key, &Row)], ending: Ending) -> Self {
         let bus_name = |key: &Key| census.buses[key.bus].name.clone();
         Self {
             files: ending.outcomes,
@@ -81,7 +84,10 @@ impl Document {
             beyond: census.beyond,
             remarks: ending.remarks,
             buses: census.buses.iter().map(BusDocument::new).collect(),
-            identifiers: rows.iter().map(|(key, row)| RowDocument::new(bus_name(key), key.id, row)).collect(),
+            identifiers: rows
+                .iter()
+                .map(|(key, row)| RowDocument::new(bus_name(key), key.id, names.name(key), row))
+                .collect(),
         }
     }
 }
@@ -117,13 +123,14 @@ impl BusDocument {
 }
 
 impl RowDocument {
-    fn new(bus: String, id: u32, row: &Row) -> Self {
+    fn new(bus: String, id: u32, name: Option<&str>, row: &Row) -> Self {
         let period = row.period();
         Self {
             bus,
             id: id & EFF_MASK,
             extended: id & EFF_FLAG != 0,
             remote: id & RTR_FLAG != 0,
+            name: name.map(str::to_owned),
             fd: row.fd,
             frames: row.count,
             len_min: row.len.0,

@@ -1,9 +1,12 @@
 //! The summary of a recording on a terminal.
 
-use super::census::{Bus, Census, Key, Row};
-use crate::recordings::{identifier, utc};
+use super::{
+    census::{Bus, Census, Key, Row},
+    names::Names,
+};
+use crate::recordings::{Outcome, identifier, utc};
 use canter_cli::{
-    terminal::{COLUMNS_MAX, FAINT, Ink, PLAIN, Style, Table, YELLOW, paragraph},
+    terminal::{COLUMNS_MAX, FAINT, Ink, PLAIN, Style, Table, YELLOW, clip, paragraph, plain},
     units::{self, counted, grouped},
 };
 use canter_frame::frame::{EFF_FLAG, EFF_MASK, RTR_FLAG};
@@ -12,6 +15,11 @@ use std::io::{self, IsTerminal};
 /// Narrower terminals get fewer columns.
 const WIDE: usize = 76;
 const MEDIUM: usize = 56;
+/// The longest name of a message, in characters, beside which the columns of jitter and of the longest time fit.
+const BESIDE_JITTER: usize = 12;
+const BESIDE_LONGEST: usize = 21;
+/// The characters of a name on narrower terminals than [`MEDIUM`].
+const NARROW_NAME: usize = 12;
 
 /// The width of the terminal that reads the output; a file or a pipe counts as wide.
 pub fn terminal_columns() -> usize {
@@ -24,8 +32,10 @@ pub fn terminal_columns() -> usize {
 pub struct Summary<'a> {
     pub title: String,
     pub census: &'a Census,
+    pub names: &'a Names<'a>,
     pub rows: Vec<(&'a Key, &'a Row)>,
     pub remarks: &'a [String],
+    pub outcomes: &'a [Outcome],
     pub columns: usize,
     pub ink: Ink,
 }
@@ -41,6 +51,7 @@ impl Summary<'_> {
             self.identifiers(&mut out);
         }
         self.errors(&mut out);
+        self.events(&mut out);
         for remark in self.remarks {
             paragraph(&mut out, remark, 2, self.ink, YELLOW);
         }
@@ -89,8 +100,14 @@ impl Summary<'_> {
     fn identifiers(&self, out: &mut String) {
         let (wide, medium) = (self.columns >= WIDE, self.columns >= MEDIUM);
         let headings =
-            ["<bus", "<id", "frames", "len", "period", "jitter", "longest", "missing", "<changing"];
+            ["<bus", "<id", "<name", "frames", "len", "period", "jitter", "longest", "missing", "<changing"];
         let mut table = Table::new(&headings);
+        // Names take the place of columns, the last one first.
+        let names = self.rows.iter().filter_map(|(key, _)| self.names.name(key));
+        let width = names.map(|name| name.chars().count()).max().unwrap_or(0);
+        let name_max = if medium { COLUMNS_MAX } else { NARROW_NAME };
+        let (wide, jitter, longest) =
+            (wide && width == 0, medium && width <= BESIDE_JITTER, width <= BESIDE_LONGEST);
         let several = self.census.buses.len() > 1;
         for (key, row) in &self.rows {
             let period = row.period();
@@ -100,11 +117,12 @@ impl Summary<'_> {
             table.row([
                 shown(several, self.census.buses[key.bus].name.clone(), PLAIN),
                 (name(key.id), PLAIN),
+                (clip(self.names.name(key).unwrap_or_default(), name_max), PLAIN),
                 (grouped(row.count), PLAIN),
                 shown(medium, lengths(row), PLAIN),
                 (span(period.map(|period| period.median_ns)), PLAIN),
-                shown(medium, span(period.map(|period| period.jitter_ns)), PLAIN),
-                shown(medium || !several, span(period.map(|_| row.longest_ns())), PLAIN),
+                shown(jitter, span(period.map(|period| period.jitter_ns)), PLAIN),
+                shown(longest && (medium || !several), span(period.map(|_| row.longest_ns())), PLAIN),
                 shown(medium, missing.map_or("–".to_owned(), grouped), alarm),
                 shown(wide, changing(row), FAINT),
             ]);
@@ -113,6 +131,20 @@ impl Summary<'_> {
         if self.census.beyond > 0 {
             let text = format!("{} of further identifiers have no row", counted(self.census.beyond, "frame"));
             paragraph(out, &text, 2, self.ink, YELLOW);
+        }
+    }
+
+    /// What the recordings report beside their frames.
+    fn events(&self, out: &mut String) {
+        for outcome in self.outcomes {
+            for event in &outcome.events {
+                let text = format!("{}: {}", utc(event.at_ns), event.what);
+                paragraph(out, &plain(&text), 2, self.ink, YELLOW);
+            }
+            if outcome.events_left_out > 0 {
+                let text = format!("{}: {} more events", outcome.file, outcome.events_left_out);
+                paragraph(out, &text, 2, self.ink, YELLOW);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{
     reading::{Gateway, Reading},
     runs::Tally,
+    stamps::Chosen,
 };
 use crate::recordings::identifier;
 use canter_cli::units::{self, Unit, counted, grouped};
@@ -13,7 +14,13 @@ use canter_measure::profile::Profile;
 const LISTED_MAX: usize = 6;
 
 /// The text. `on_bus` says that the frames' time on the routed bus is subtracted.
-pub fn text(gateway: &Gateway, reading: &Reading, forwarded: &[(u32, Tally)], on_bus: bool) -> String {
+pub fn text(
+    gateway: &Gateway,
+    reading: &Reading,
+    forwarded: &[(u32, Tally)],
+    chosen: &Chosen,
+    on_bus: bool,
+) -> String {
     let sum = Tally::sum(forwarded.iter().map(|(_, tally)| tally));
     let mut out = format!("{} → {}: {}\n", gateway.direct, gateway.routed, counted(sum.direct, "frame"));
     let mut line = |count: u64, what: &str| {
@@ -32,7 +39,7 @@ pub fn text(gateway: &Gateway, reading: &Reading, forwarded: &[(u32, Tally)], on
     let (direct, routed) = (&gateway.direct, &gateway.routed);
     line(reading.other_way, &format!("on both buses go the other way, from {routed} to {direct}"));
     line(reading.found.strange, &format!("on {} only: of other nodes, or arrived again", gateway.routed));
-    out += &delays(reading, sum.lost, on_bus);
+    out += &delays(chosen, sum.lost, on_bus);
     out.replace('\u{202f}', " ")
 }
 
@@ -50,8 +57,8 @@ fn losers(forwarded: &[(u32, Tally)]) -> String {
     text
 }
 
-fn delays(reading: &Reading, lost: u64, on_bus: bool) -> String {
-    let latency = reading.histogram.to_latency();
+fn delays(chosen: &Chosen, lost: u64, on_bus: bool) -> String {
+    let latency = &chosen.latency;
     if latency.count == 0 {
         return String::new();
     }
@@ -76,8 +83,13 @@ fn delays(reading: &Reading, lost: u64, on_bus: bool) -> String {
     } else {
         "between both stamps; --bitrate subtracts the frame's time on the routed bus"
     };
-    let mut out = format!("{head}\n{row}\n  {meaning}\n\n");
-    let profile = Profile::new(&latency, lost);
+    let mut out = format!("{head}\n{row}\n  {meaning}\n  {}\n", chosen.text());
+    if latency.negative > 0 {
+        let negative = counted(latency.negative, "delay");
+        out += &format!("  {negative} below 0 by the stamps, counted as 0\n");
+    }
+    out += "\n";
+    let profile = Profile::new(latency, lost);
     out += "  slower than     frames      share\n";
     for t_ns in steps(latency.p50, latency.max) {
         let slower = profile.slower_than(t_ns);

@@ -2,16 +2,18 @@
 //! either bus. The first reading finds the direction of each identifier, the second one the longest delay of the gateway. The
 //! third reading takes that delay as the bound, so that each of several like frames has one partner.
 
-use super::runs::{Found, Runs, Tally};
+use super::{
+    runs::{Found, Runs, Tally},
+    stamps::{Clock, Delays, Stamp, Stamps},
+};
 use crate::recordings::{Ending, Selected, Selection};
 use canter_cli::{
     duration,
     failure::{self, Exit, Failure},
     options::Common,
 };
-use canter_frame::{BitRate, Frame, Record};
+use canter_frame::{BitRate, Frame};
 use canter_io::{Batch, Meta};
-use canter_measure::histogram::Histogram;
 use canter_route::{
     rules::{Policy, engine::Engine, read},
     traffic::sender::parse_rate,
@@ -45,8 +47,8 @@ pub struct Ends {
 /// Refuses options that have no effect without a recording.
 #[cfg(feature = "lab")]
 pub fn refuse_options(given: &clap::ArgMatches) -> failure::Result<()> {
-    const OPTIONS: [&str; 8] =
-        ["max_delay", "bitrate", "interfaces", "filter", "from", "to", "zone", "salvage"];
+    const OPTIONS: [&str; 9] =
+        ["stamps", "max_delay", "bitrate", "interfaces", "filter", "from", "to", "zone", "salvage"];
     let is_given =
         |option: &&&str| given.value_source(option) == Some(clap::parser::ValueSource::CommandLine);
     let Some(option) = OPTIONS.iter().find(is_given) else { return Ok(()) };
@@ -61,6 +63,9 @@ pub struct Recorded {
     /// Recordings of both buses: --direct and --routed are their names in them
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Stamps that the delay is the difference of; aligned unless given, where both controllers stamped every frame
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub stamps: Option<Stamps>,
     /// Frames that take longer count as lost; twice the longest delay found unless given
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ns)]
     max_delay: Option<u64>,
@@ -109,7 +114,7 @@ impl Gateway {
 /// A reading of the recordings.
 pub struct Reading {
     pub found: Found,
-    pub histogram: Histogram,
+    pub delays: Delays,
     pub delay_max_ns: u64,
     /// Frames of identifiers that go the other way.
     pub other_way: u64,
@@ -126,21 +131,25 @@ struct Assumed {
 }
 
 impl Recorded {
-    /// Reads the recordings, and lets `each` count every frame on one of both buses.
+    /// Reads the recordings, and lets `each` count every frame on one of both buses; error frames have no stamp.
     fn each(
         &self,
         gateway: &Gateway,
         common: &Common,
-        mut each: impl FnMut(End, &Record),
+        mut each: impl FnMut(End, &Frame, Option<Stamp>),
     ) -> failure::Result<Ending> {
         let mut frames = Selected::open("latency", &self.files, &self.selection, common)?;
+        let (mut direct, mut routed) = (Clock::default(), Clock::default());
         while let Some(record) = frames.next()? {
             let name = frames.name(record.bus);
-            if name == gateway.routed {
-                each(End::Routed, &record);
-            } else if name == gateway.direct {
-                each(End::Direct, &record);
-            }
+            let (end, clock) = match name {
+                _ if name == gateway.routed => (End::Routed, &mut routed),
+                _ if name == gateway.direct => (End::Direct, &mut direct),
+                _ => continue,
+            };
+            let frame = &record.frame;
+            let stamp = (!frame.is_error()).then(|| clock.stamp(record.stamp_ns, frames.controller_stamp()));
+            each(end, frame, stamp);
         }
         let names = frames.names();
         let ending = frames.finish()?;
@@ -149,32 +158,34 @@ impl Recorded {
     }
 
     fn read(&self, gateway: &Gateway, assumed: &Assumed, common: &Common) -> failure::Result<Reading> {
-        let mut histogram = Histogram::new();
+        let mut delays = Delays::new();
         let mut engine = gateway.policy.as_ref().map(|policy| Engine::new(policy, 1));
         let mut batch = Batch::new(1);
         let (mut error_frames, mut other_way) = (0, 0);
-        let mut runs = Runs::new(assumed.delay_max_ns, |direct_ns: u64, routed_ns: u64, frame_ns: u64| {
-            histogram.record((routed_ns - direct_ns) as i64 - frame_ns as i64);
+        let mut runs = Runs::new(assumed.delay_max_ns, |direct: &Stamp, routed: &Stamp, frame_ns| {
+            delays.record(direct, routed, frame_ns);
         });
         let time_on_bus = |frame: &Frame| self.bitrate.map_or(0, |rate| frame.bits().duration_ns(rate));
-        let ending = self.each(gateway, common, |end, record| {
-            let (frame, stamp_ns) = (&record.frame, record.stamp_ns);
+        let ending = self.each(gateway, common, |end, frame, stamp| {
+            let Some(stamp) = stamp else {
+                error_frames += 1;
+                return;
+            };
             match (end, &mut engine) {
-                _ if frame.is_error() => error_frames += 1,
                 _ if assumed.other_way.contains(&frame.can_id) => other_way += 1,
-                (End::Routed, _) => runs.routed(frame, stamp_ns, time_on_bus(frame)),
-                (End::Direct, None) => runs.direct(frame, stamp_ns),
+                (End::Routed, _) => runs.routed(frame, stamp, time_on_bus(frame)),
+                (End::Direct, None) => runs.direct(frame, stamp),
                 (End::Direct, Some(engine)) => {
                     batch.clear();
                     batch.push(frame, Meta::default());
-                    engine.apply(&mut batch, |_| stamp_ns);
-                    engine.outgoing(&batch).iter().for_each(|frame| runs.direct(frame, stamp_ns));
+                    engine.apply(&mut batch, |_| stamp.recorded_ns);
+                    engine.outgoing(&batch).iter().for_each(|frame| runs.direct(frame, stamp));
                 }
             }
         })?;
         let found = runs.finish();
         let delay_max_ns = assumed.delay_max_ns;
-        Ok(Reading { found, histogram, delay_max_ns, other_way, ending, error_frames })
+        Ok(Reading { found, delays, delay_max_ns, other_way, ending, error_frames })
     }
 
     /// Finds out what the second reading assumes: identifiers that go the other way, by their shorter delay, and the
@@ -182,18 +193,15 @@ impl Recorded {
     fn assumed(&self, gateway: &Gateway, common: &Common) -> failure::Result<Assumed> {
         let mut there = Runs::new(DELAY_MAX_NS, |_, _, _| {});
         let mut back = Runs::new(DELAY_MAX_NS, |_, _, _| {});
-        self.each(gateway, common, |end, record| {
-            let (frame, stamp_ns) = (&record.frame, record.stamp_ns);
-            match end {
-                _ if frame.is_error() => {}
-                End::Direct => {
-                    there.direct(frame, stamp_ns);
-                    back.routed(frame, stamp_ns, 0);
-                }
-                End::Routed => {
-                    there.routed(frame, stamp_ns, 0);
-                    back.direct(frame, stamp_ns);
-                }
+        self.each(gateway, common, |end, frame, stamp| match (end, stamp) {
+            (_, None) => {}
+            (End::Direct, Some(stamp)) => {
+                there.direct(frame, stamp);
+                back.routed(frame, stamp, 0);
+            }
+            (End::Routed, Some(stamp)) => {
+                there.routed(frame, stamp, 0);
+                back.direct(frame, stamp);
             }
         })?;
         let (there, back) = (there.finish().tallies, back.finish().tallies);
@@ -220,7 +228,7 @@ impl Recorded {
         if self.max_delay.is_some() || !can_be_read_again || longest_ns == 0 {
             return Ok(first);
         }
-        assumed.delay_max_ns = (longest_ns * MARGIN).min(DELAY_MAX_NS);
+        assumed.delay_max_ns = longest_ns.saturating_mul(MARGIN).min(DELAY_MAX_NS);
         self.read(gateway, &assumed, common)
     }
 }

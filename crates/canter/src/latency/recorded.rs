@@ -21,12 +21,14 @@ pub fn run(recorded: &Recorded, gateway: &Gateway, common: &Common) -> failure::
     let reading = recorded.reading(gateway, common)?;
     let forwarded = reading.forwarded(gateway.policy.is_some());
     let sum = Tally::sum(forwarded.iter().map(|(_, tally)| tally));
+    let chosen = reading.delays.choose(recorded.stamps, &gateway.direct, &gateway.routed)?;
     let doubtful = reading.ending.outcomes.iter().any(Outcome::is_doubtful);
     if common.shows_table() {
-        print!("{}", profile::text(gateway, &reading, &forwarded, recorded.bitrate.is_some()));
+        print!("{}", profile::text(gateway, &reading, &forwarded, &chosen, recorded.bitrate.is_some()));
     }
     if !common.quiet {
         reading.ending.remarks.iter().for_each(|remark| eprintln!("latency: {remark}"));
+        chosen.remark.iter().for_each(|remark| eprintln!("latency: {remark}"));
         if reading.error_frames > 0 {
             eprintln!("latency: {} error frames are left out", reading.error_frames);
         }
@@ -37,10 +39,11 @@ pub fn run(recorded: &Recorded, gateway: &Gateway, common: &Common) -> failure::
             traffic: "recorded".to_owned(),
             frames: sum.direct,
             load: "none".to_owned(),
+            variant: chosen.stamps.variant().to_owned(),
             interfaces: vec![gateway.direct.clone(), gateway.routed.clone()],
             ..Condition::default()
         },
-        latency_ns: Some(reading.histogram.to_latency()),
+        latency_ns: Some(chosen.latency),
         ledger: Ledger {
             sent: sum.direct,
             received: sum.matched + sum.unclear,

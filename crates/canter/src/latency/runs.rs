@@ -5,6 +5,7 @@
 //! frames. A run that lacks a frame cannot tell which one, so its delays are unknown and only the loss is counted. A run
 //! begins anew as soon as all of its frames have arrived.
 
+use super::stamps::Stamp;
 use canter_frame::Frame;
 use std::{
     collections::HashMap,
@@ -37,7 +38,7 @@ impl Tally {
         self.matched += other.matched;
         self.unclear += other.unclear;
         self.lost += other.lost;
-        self.delay_ns += other.delay_ns;
+        self.delay_ns = self.delay_ns.saturating_add(other.delay_ns);
     }
 
     /// The mean delay, if one is known.
@@ -64,8 +65,8 @@ impl Tally {
 struct Run {
     can_id: u32,
     /// The stamps of the frames on the direct bus that have no partner yet, or of a whole run.
-    direct: Vec<u64>,
-    routed: Vec<u64>,
+    direct: Vec<Stamp>,
+    routed: Vec<Stamp>,
     /// The frame's time on the routed bus.
     frame_ns: u64,
 }
@@ -89,39 +90,39 @@ fn identity(frame: &Frame) -> u64 {
     hasher.finish()
 }
 
-impl<F: FnMut(u64, u64, u64)> Runs<F> {
-    /// Frames that take longer than `delay_max_ns` count as lost. `delay` receives both stamps of each matched frame and its
-    /// time on the routed bus.
+impl<F: FnMut(&Stamp, &Stamp, u64)> Runs<F> {
+    /// Frames that take longer than `delay_max_ns`, by their recorded stamps, count as lost. `delay` receives both stamps of
+    /// each matched frame and its time on the routed bus.
     pub fn new(delay_max_ns: u64, delay: F) -> Self {
         let (runs, tallies) = (HashMap::new(), HashMap::new());
         Self { delay_max_ns, runs, tallies, strange: 0, longest_ns: 0, seen: 0, delay }
     }
 
     /// A frame on the direct bus, as the gateway sends it.
-    pub fn direct(&mut self, frame: &Frame, stamp_ns: u64) {
-        self.sweep(stamp_ns);
+    pub fn direct(&mut self, frame: &Frame, stamp: Stamp) {
+        self.sweep(stamp.recorded_ns);
         self.tallies.entry(frame.can_id).or_default().direct += 1;
         let mut run = self.runs.remove(&identity(frame)).unwrap_or_default();
         run.can_id = frame.can_id;
-        self.expire(&mut run, stamp_ns);
+        self.expire(&mut run, stamp.recorded_ns);
         if run.direct.len() == run.routed.len() || run.direct.len() >= RUN_MAX {
             self.close(&mut run);
         }
-        run.direct.push(stamp_ns);
+        run.direct.push(stamp);
         self.runs.insert(identity(frame), run);
     }
 
     /// A frame on the routed bus, which it occupied for `frame_ns`.
-    pub fn routed(&mut self, frame: &Frame, stamp_ns: u64, frame_ns: u64) {
-        self.sweep(stamp_ns);
+    pub fn routed(&mut self, frame: &Frame, stamp: Stamp, frame_ns: u64) {
+        self.sweep(stamp.recorded_ns);
         let Some(mut run) = self.runs.remove(&identity(frame)) else {
             self.strange += 1;
             return;
         };
         run.frame_ns = frame_ns;
-        self.expire(&mut run, stamp_ns);
+        self.expire(&mut run, stamp.recorded_ns);
         if run.direct.len() > run.routed.len() {
-            run.routed.push(stamp_ns);
+            run.routed.push(stamp);
         } else {
             self.strange += 1; // it arrived again, or another node sends the same
         }
@@ -143,12 +144,12 @@ impl<F: FnMut(u64, u64, u64)> Runs<F> {
 
     /// Gives up the first frames that no frame can belong to any more, or the whole run.
     fn expire(&mut self, run: &mut Run, now_ns: u64) {
-        let is_old = |stamp_ns: u64| now_ns.saturating_sub(stamp_ns) > self.delay_max_ns;
+        let is_old = |stamp: &Stamp| now_ns.saturating_sub(stamp.recorded_ns) > self.delay_max_ns;
         if run.routed.is_empty() {
-            let old = run.direct.iter().take_while(|&&stamp_ns| is_old(stamp_ns)).count();
+            let old = run.direct.iter().take_while(|stamp| is_old(stamp)).count();
             run.direct.drain(..old);
             self.tallies.entry(run.can_id).or_default().lost += old as u64;
-        } else if run.direct.last().is_some_and(|&stamp_ns| is_old(stamp_ns)) {
+        } else if run.direct.last().is_some_and(is_old) {
             self.close(run);
         }
     }
@@ -159,10 +160,11 @@ impl<F: FnMut(u64, u64, u64)> Runs<F> {
         let tally = self.tallies.entry(run.can_id).or_default();
         if direct == routed {
             tally.matched += direct;
-            for (&direct_ns, &routed_ns) in run.direct.iter().zip(&run.routed) {
-                tally.delay_ns += routed_ns.saturating_sub(direct_ns);
-                self.longest_ns = self.longest_ns.max(routed_ns.saturating_sub(direct_ns));
-                (self.delay)(direct_ns, routed_ns, run.frame_ns);
+            for (direct, routed) in run.direct.iter().zip(&run.routed) {
+                let delay_ns = routed.recorded_ns.saturating_sub(direct.recorded_ns);
+                tally.delay_ns = tally.delay_ns.saturating_add(delay_ns);
+                self.longest_ns = self.longest_ns.max(delay_ns);
+                (self.delay)(direct, routed, run.frame_ns);
             }
         } else {
             tally.unclear += routed;
@@ -206,10 +208,13 @@ mod tests {
     /// Delays and tallies of frames: bus (`d`, `r`), text, stamp.
     fn matched(delay_max_ns: u64, frames: &[(char, &str, u64)]) -> (Vec<u64>, Tally, u64) {
         let mut delays = Vec::new();
-        let mut runs = Runs::new(delay_max_ns, |direct, routed, _| delays.push(routed - direct));
+        let mut runs = Runs::new(delay_max_ns, |direct: &Stamp, routed: &Stamp, _| {
+            delays.push(routed.recorded_ns - direct.recorded_ns)
+        });
         for &(bus, text, stamp_ns) in frames {
             let frame = text.parse().unwrap();
-            if bus == 'd' { runs.direct(&frame, stamp_ns) } else { runs.routed(&frame, stamp_ns, 0) }
+            let stamp = Stamp::recorded(stamp_ns);
+            if bus == 'd' { runs.direct(&frame, stamp) } else { runs.routed(&frame, stamp, 0) }
         }
         let Found { tallies, strange, .. } = runs.finish();
         let sum = Tally::sum(tallies.values());
@@ -283,9 +288,13 @@ mod tests {
             }
             events.sort_by_key(|event| event.0);
             let mut delays = Vec::new();
-            let mut runs = Runs::new(90, |direct, routed, _| delays.push((direct / 100, routed - direct)));
+            let mut runs = Runs::new(90, |direct: &Stamp, routed: &Stamp, _| {
+                let (direct_ns, routed_ns) = (direct.recorded_ns, routed.recorded_ns);
+                delays.push((direct_ns / 100, routed_ns - direct_ns));
+            });
             for (stamp_ns, routed, frame, _) in &events {
-                if *routed { runs.routed(frame, *stamp_ns, 0) } else { runs.direct(frame, *stamp_ns) }
+                let stamp = Stamp::recorded(*stamp_ns);
+                if *routed { runs.routed(frame, stamp, 0) } else { runs.direct(frame, stamp) }
             }
             let found = runs.finish();
             let sum = Tally::sum(found.tallies.values());

@@ -8,7 +8,7 @@ use canter_cli::{
     trouble::recording_failure,
 };
 use canter_formats::{Reader, Zone};
-use canter_frame::{BusId, Record};
+use canter_frame::{BusId, ControllerStamp, Record};
 use std::{fs, path::PathBuf};
 
 /// The most inputs that are open at a time: their buffers take 64 MiB.
@@ -32,6 +32,8 @@ struct Input {
     reader: Option<Reader>,
     /// The next frame; `None` at the end.
     head: Option<Record>,
+    /// The controller's stamp of `head`, if the recording has one.
+    head_controller: Option<ControllerStamp>,
     /// Frames read so far, `head` included.
     frames: u64,
     /// The names of the buses, from a reader that was closed.
@@ -50,6 +52,8 @@ pub struct Inputs {
     open: Vec<usize>,
     open_max: usize,
     size: u64,
+    /// The controller's stamp of the frame that was taken last, if its recording has one.
+    taken_controller: Option<ControllerStamp>,
     /// Why an input cannot be read any further. [`Inputs::check`] returns it after the last frame before the damage.
     failure: Option<Failure>,
 }
@@ -77,6 +81,7 @@ impl Inputs {
             open: Vec::new(),
             open_max: open_max(),
             size: 0,
+            taken_controller: None,
             failure: None,
         };
         for path in paths {
@@ -84,6 +89,7 @@ impl Inputs {
                 path: path.clone(),
                 reader: None,
                 head: None,
+                head_controller: None,
                 frames: 0,
                 names: Vec::new(),
                 bytes: 0,
@@ -153,6 +159,7 @@ impl Inputs {
     #[inline]
     pub fn take(&mut self, at: usize) -> failure::Result<Option<Record>> {
         let head = self.inputs[at].head;
+        self.taken_controller = self.inputs[at].head_controller;
         if head.is_some() {
             if self.inputs[at].reader.is_none() {
                 self.reopen(at)?;
@@ -163,6 +170,12 @@ impl Inputs {
             }
         }
         Ok(head)
+    }
+
+    /// The controller's stamp of the frame that was taken last, if its recording has one.
+    #[inline]
+    pub fn controller_stamp(&self) -> Option<ControllerStamp> {
+        self.taken_controller
     }
 
     /// Fails when an input cannot be read any further.
@@ -177,6 +190,7 @@ impl Inputs {
         let input = &mut self.inputs[at];
         let Some(reader) = &mut input.reader else { return Ok(()) };
         input.head = reader.next_record().map_err(recording_failure)?;
+        input.head_controller = reader.controller_stamp();
         match input.head {
             Some(_) => input.frames += 1,
             None => self.close(at),

@@ -2,7 +2,7 @@
 
 use super::input::Inputs;
 use canter_cli::failure;
-use canter_frame::{BusId, Record};
+use canter_frame::{BusId, ControllerStamp, Record};
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, binary_heap::PeekMut},
@@ -107,6 +107,13 @@ impl Merge {
             self.frames_read += 1;
         }
         Ok(self.held.pop().map(|Reverse(held)| (held.input, held.entry)))
+    }
+
+    /// The controller's stamp of the frame that [`next`](Self::next) returned last, if its recording has one and frames are
+    /// not sorted.
+    #[inline]
+    pub fn controller_stamp(&self) -> Option<ControllerStamp> {
+        self.inputs.controller_stamp().filter(|_| self.window_ns.is_none())
     }
 
     pub fn name(&self, input: usize, bus: BusId) -> &str {

@@ -16,6 +16,10 @@ pub struct Outcome {
     pub flawed: BTreeMap<&'static str, u64>,
     /// Lost frames that the recording reports.
     pub lost: u64,
+    /// Events that the recording reports: causes of its windows, clocks that were set.
+    pub events: Vec<Event>,
+    /// Events that are not in `events`.
+    pub events_left_out: u64,
     /// Whether the stamps count from a date without a time zone.
     pub zone_used: bool,
     /// Where the recording ends, if it ends in the middle of an entry.
@@ -24,6 +28,19 @@ pub struct Outcome {
     /// What was skipped because it is damaged.
     #[serde(skip)]
     pub salvaged: Option<String>,
+}
+
+/// An event that a recording reports.
+#[derive(Debug, Serialize)]
+pub struct Event {
+    pub at_ns: u64,
+    pub what: String,
+}
+
+impl Event {
+    fn new(event: &canter_formats::format::Event) -> Self {
+        Self { at_ns: event.stamp_ns, what: event.what.clone() }
+    }
 }
 
 impl Outcome {
@@ -35,6 +52,8 @@ impl Outcome {
             skipped: reader.skipped().iter().collect(),
             flawed: reader.flawed().iter().collect(),
             lost: reader.lost(),
+            events: reader.events().list().iter().map(Event::new).collect(),
+            events_left_out: reader.events().left_out(),
             zone_used: reader.zone_used(),
             cut: reader.cut().map(str::to_owned),
             salvaged: reader.salvaged(),

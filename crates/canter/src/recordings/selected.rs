@@ -2,7 +2,7 @@
 
 use super::{Choice, Files, Inputs, Merge, Outcome, Selection, progress, undated};
 use canter_cli::{failure, options::Common};
-use canter_frame::{BusId, Record};
+use canter_frame::{BusId, ControllerStamp, Record};
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 
@@ -60,6 +60,12 @@ impl<'a> Selected<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// The controller's stamp of the frame that [`next`](Self::next) returned last, if its recording has one.
+    #[inline]
+    pub fn controller_stamp(&self) -> Option<ControllerStamp> {
+        self.merge.controller_stamp()
     }
 
     /// The name of a bus.

@@ -1,7 +1,8 @@
 //! Selects frames of recordings and names their buses, in the same words for every command that reads recordings.
 //! Interfaces are renamed first, so filters use the new names.
 
-use super::{Merge, Opening, TimePoint};
+use super::{FrameFilter, Merge, Opening, TimePoint};
+use crate::databases::Databases;
 use canter_cli::{
     failure::{self, Exit, Failure},
     units,
@@ -21,10 +22,10 @@ pub struct Selection {
     /// Rename interfaces; --filter uses the new names. Interfaces with the same new name become one bus
     #[arg(long, value_name = "OLD=NEW,…", value_delimiter = ',')]
     pub interfaces: Vec<Rename>,
-    /// Only these frames: identifiers (123, 12345678, 100:700), or an interface and its identifiers (can0,123; any means
-    /// all others); repeatable
-    #[arg(long, value_name = "[IFACE,]FILTERS", value_parser = parse_filters)]
-    pub filter: Vec<InterfaceFilters>,
+    /// Only these frames: identifiers (123, 12345678, 100:700), with --dbc also names of messages, or an interface and
+    /// these (can0,123; any means all others); repeatable
+    #[arg(long, value_name = "[IFACE,]FILTERS")]
+    pub filter: Vec<FrameFilter>,
     /// Start at this time: 10m after the first frame, 2026-11-22 09:30:00 in --zone, 2026-11-22T08:30:00Z, or seconds
     /// since 1970
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
@@ -49,6 +50,24 @@ impl Selection {
         Opening { salvage: self.salvage, zone: self.zone.clone() }
     }
 
+    /// Replaces the names of messages in the filters by their frames' identifiers.
+    pub fn resolve(&mut self, databases: &Databases) -> failure::Result<()> {
+        self.filter.iter_mut().try_for_each(|one| one.resolve(databases))
+    }
+
+    /// All filters, by interface.
+    ///
+    /// # Errors
+    /// When a word is not a filter, and no database has explained it as the name of a message.
+    pub fn filters(&self) -> failure::Result<impl Iterator<Item = &InterfaceFilters>> {
+        self.filter.iter().try_for_each(FrameFilter::refuse_unknown)?;
+        Ok(self.named_filters())
+    }
+
+    fn named_filters(&self) -> impl Iterator<Item = &InterfaceFilters> {
+        self.filter.iter().flat_map(|one| &one.filters)
+    }
+
     /// Refuses a new name for an interface that a recording does not have.
     pub fn refuse_unknown_renames(&self, thing: &str, names: &[String]) -> failure::Result<()> {
         let unknown = self.interfaces.iter().find(|rename| !names.contains(&rename.old));
@@ -56,21 +75,6 @@ impl Selection {
         let reason = format!("has no interface {old:?} of --interfaces (it has {})", names.join(", "));
         Err(Failure::new(Exit::Usage, format!("{thing}: {reason}")))
     }
-}
-
-/// Reads a value of `--filter`: filters alone apply to every interface. A name that is also an identifier, such as `bad`,
-/// counts as an identifier.
-pub fn parse_filters(text: &str) -> Result<InterfaceFilters, String> {
-    let first = text.split(',').next().unwrap_or_default();
-    let begins_with_filter = first.contains([':', '~'])
-        || first.starts_with('#')
-        || (!first.is_empty() && first.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    let read = if begins_with_filter {
-        text.parse().map(|filters| InterfaceFilters { interface: "any".to_owned(), filters })
-    } else {
-        InterfaceFilters::parse(text)
-    };
-    read.map_err(|error| error.to_string())
 }
 
 /// A new name of an interface.
@@ -99,8 +103,8 @@ impl Selection {
     /// `any` are for interfaces without filters of their own. `None`: no frame passes.
     pub fn filters_of(&self, interface: &str) -> Option<Vec<Filters>> {
         let is_named = |one: &InterfaceFilters| one.interface == interface;
-        let interface = if self.filter.iter().any(is_named) { interface } else { "any" };
-        let of_interface = self.filter.iter().filter(|one| one.interface == interface);
+        let interface = if self.named_filters().any(is_named) { interface } else { "any" };
+        let of_interface = self.named_filters().filter(|one| one.interface == interface);
         let mut filters: Vec<Filters> = of_interface.map(|one| one.filters.clone()).collect();
         if filters.is_empty() && !self.filter.is_empty() {
             return None;
@@ -162,9 +166,10 @@ pub struct Choice<'a> {
 
 impl<'a> Choice<'a> {
     /// # Errors
-    /// When `--to` is not after `--from`.
+    /// When `--to` is not after `--from`, or a word of `--filter` is unknown.
     pub fn new(options: &'a Selection) -> failure::Result<Self> {
         let zone = options.zone.clone().unwrap_or_default();
+        options.filters().map(drop)?;
         TimePoint::refuse_empty_range(options.from, options.to, &zone)?;
         Ok(Self {
             options,
@@ -281,11 +286,15 @@ impl<'a> Choice<'a> {
         }
         let names = self.renamed_all(merge);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let unknown =
-            |one: &&InterfaceFilters| one.interface != "any" && !names.contains(&one.interface.as_str());
-        if let Some(one) = self.options.filter.iter().find(unknown) {
-            let reason = "has no interface";
-            return usage(format!("{reason} {:?} of --filter (it has {})", one.interface, names.join(", ")));
+        let is_unknown =
+            |one: &InterfaceFilters| one.interface != "any" && !names.contains(&one.interface.as_str());
+        for FrameFilter { filters, message_hint, .. } in &self.options.filter {
+            if let Some(InterfaceFilters { interface, .. }) = filters.iter().find(|one| is_unknown(one)) {
+                let names = names.join(", ");
+                return usage(format!(
+                    "has no interface {interface:?} of --filter (it has {names}){message_hint}"
+                ));
+            }
         }
         if self.selected > 0 || self.read == 0 {
             return Ok(());
@@ -342,6 +351,7 @@ fn store(decisions: &mut Vec<Vec<Option<Decision>>>, input: usize, interface: us
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recordings::parse_filters;
 
     fn entry(bus: u32, frame: &str, stamp_ns: u64) -> Record {
         Record { stamp_ns, bus: BusId(bus), frame: frame.parse::<Frame>().unwrap(), direction: None }
@@ -351,7 +361,7 @@ mod tests {
     fn buses_are_numbered_by_their_first_selected_frame_and_renamed_before_they_are_filtered() {
         let options = Selection {
             interfaces: ["can0=body", "can2=body"].map(|text| text.parse().unwrap()).into(),
-            filter: ["body,100:700", "can1"].map(|text| parse_filters(text).unwrap()).into(),
+            filter: ["body,100:700", "can1"].map(|text| text.parse().unwrap()).into(),
             ..Selection::default()
         };
         let mut choice = Choice::new(&options).unwrap();
@@ -394,10 +404,10 @@ mod tests {
         ] {
             assert_eq!(parse_filters(text), Ok(InterfaceFilters::parse(same).unwrap()), "{text}");
         }
-        for text in ["12", "123,", "can0,xyz", "can0 can1"] {
-            assert!(parse_filters(text).is_err(), "{text}");
+        for text in ["12", "123,", "can0,1x", "can0 can1"] {
+            assert!(text.parse::<FrameFilter>().is_err(), "{text}");
         }
-        let filter = ["can0,100:7FF", "can0,200", "300"].map(|text| parse_filters(text).unwrap()).into();
+        let filter = ["can0,100:7FF", "can0,200", "300"].map(|text| text.parse().unwrap()).into();
         let options = Selection { filter, ..Selection::default() };
         let mut choice = Choice::new(&options).unwrap();
         let names = ["can0", "can1"];

@@ -1,6 +1,10 @@
 //! Counts of every bus and every identifier, from frames and from the kernel's counters of interfaces. Memory is bounded.
 
-use crate::live::Received;
+use super::names::{Names, Signals};
+use crate::{
+    gaps::{Gaps, Period},
+    live::Received,
+};
 use canter_io::{
     Filters, Frame, Interface,
     frame::{BitRate, EFF_FLAG, EFF_MASK, RTR_FLAG},
@@ -36,9 +40,11 @@ impl Window {
 
 /// All buses and identifiers.
 #[derive(Clone, Default)]
-pub struct Census {
+pub struct Census<'d> {
     pub buses: BTreeMap<u32, Bus>,
-    pub rows: HashMap<Key, Row>,
+    pub rows: HashMap<Key, Row<'d>>,
+    /// The messages of the buses; `None`: no databases.
+    names: Option<&'d Names<'d>>,
     /// Frames of identifiers beyond [`IDENTIFIERS_MAX`].
     pub beyond: u64,
     /// Frames that this program did not receive, since it began.
@@ -87,23 +93,40 @@ pub struct Bus {
 
 /// An identifier.
 #[derive(Clone)]
-pub struct Row {
+pub struct Row<'d> {
     pub frame: Frame,
+    /// The message and its signals; `None`: no database knows the identifier.
+    pub signals: Option<Signals<'d>>,
     pub count: u64,
-    first_ns: u64,
     pub last_ns: u64,
-    /// The shortest and longest time between two frames.
-    pub gap_ns: Option<(u64, u64)>,
+    gaps: Gaps,
+    /// The period and what frames it lacks, at the end of the last interval; `None` with fewer than two frames.
+    pub period: Option<Period>,
     recent: Window,
     pub frames_per_s: f64,
     /// When each byte last changed.
     changed_ns: [u64; 64],
 }
 
-impl Census {
+impl<'d> Census<'d> {
     /// The first interval begins now.
     pub fn new(now_ns: u64, interval_ns: u64) -> Self {
         Self { since_ns: now_ns, now_ns, interval_ns, ..Self::default() }
+    }
+
+    /// The census with the messages of databases.
+    pub fn with_names(self, names: &'d Names<'d>) -> Self {
+        Self { names: (!names.is_empty()).then_some(names), ..self }
+    }
+
+    /// Whether there are databases.
+    pub fn has_names(&self) -> bool {
+        self.names.is_some()
+    }
+
+    /// Whether the databases know no identifier that the buses have.
+    pub fn is_unknown(&self) -> bool {
+        self.has_names() && !self.rows.is_empty() && self.rows.values().all(|row| row.signals.is_none())
     }
 
     /// Counts a frame.
@@ -126,7 +149,8 @@ impl Census {
         match self.rows.get_mut(&key) {
             Some(row) => row.count(*stamp_ns, frame, inside),
             None if room => {
-                self.rows.insert(key, Row::new(*stamp_ns, frame, inside));
+                let signals = self.names.and_then(|names| names.signals(&bus.interface.name, key.id));
+                self.rows.insert(key, Row::new(*stamp_ns, frame, inside, signals));
             }
             None => self.beyond += 1,
         }
@@ -173,6 +197,7 @@ impl Census {
         }
         for row in self.rows.values_mut() {
             row.frames_per_s = row.recent.next() as f64 / seconds;
+            row.period = row.gaps.period();
         }
         let (expected_ns, settled_ns) = (self.now_ns + self.interval_ns, now_ns.saturating_sub(SETTLE_NS));
         // After a step of the clock or a stall of this program, intervals continue from now.
@@ -220,16 +245,18 @@ impl Bus {
     }
 }
 
-impl Row {
-    fn new(stamp_ns: u64, frame: &Frame, inside: bool) -> Self {
+impl<'d> Row<'d> {
+    fn new(stamp_ns: u64, frame: &Frame, inside: bool, mut signals: Option<Signals<'d>>) -> Self {
         let mut recent = Window::default();
         recent.add(1, inside);
+        signals.iter_mut().for_each(|signals| signals.take(stamp_ns, frame));
         Self {
             frame: *frame,
+            signals,
             count: 1,
-            first_ns: stamp_ns,
             last_ns: stamp_ns,
-            gap_ns: None,
+            gaps: Gaps::default(),
+            period: None,
             recent,
             frames_per_s: 0.0,
             changed_ns: [0; 64],
@@ -238,28 +265,22 @@ impl Row {
 
     fn count(&mut self, stamp_ns: u64, frame: &Frame, inside: bool) {
         // Stamps may go backwards: frames of two processors may be out of order, and the clock may be set.
-        let gap_ns = stamp_ns.saturating_sub(self.last_ns);
-        let (shortest, longest) = self.gap_ns.unwrap_or((gap_ns, gap_ns));
-        self.gap_ns = Some((shortest.min(gap_ns), longest.max(gap_ns)));
+        self.gaps.add(stamp_ns.saturating_sub(self.last_ns));
         let (before, after) = (self.frame.data(), frame.data());
         for (at, byte) in after.iter().enumerate() {
             if before.get(at) != Some(byte) {
                 self.changed_ns[at] = stamp_ns;
             }
         }
+        self.signals.iter_mut().for_each(|signals| signals.take(stamp_ns, frame));
         (self.frame, self.last_ns) = (*frame, self.last_ns.max(stamp_ns));
         self.count += 1;
         self.recent.add(1, inside);
     }
 
-    /// The mean time between frames; `None` with fewer than two frames.
-    pub fn period_ns(&self) -> Option<u64> {
-        (self.count > 1).then(|| (self.last_ns - self.first_ns) / (self.count - 1))
-    }
-
-    /// The longest minus the shortest time between frames.
-    pub fn jitter_ns(&self) -> u64 {
-        self.gap_ns.map_or(0, |(shortest, longest)| longest - shortest)
+    /// The longest time between two frames; `None` with fewer than two.
+    pub fn longest_ns(&self) -> Option<u64> {
+        (self.gaps.count() > 0).then(|| self.gaps.longest_ns())
     }
 
     /// Whether a byte has changed since `ns`.
@@ -287,7 +308,7 @@ pub mod tests {
         Received { stamp_ns: ms * MS, interface, frame: text.parse().unwrap() }
     }
 
-    fn census() -> Census {
+    fn census() -> Census<'static> {
         let mut census = Census::new(0, 1000 * MS);
         let rate = Some(BitRate::classic(500_000));
         census.update_bus(bus("can0", 3, None), None, rate, Counters::default());
@@ -295,14 +316,15 @@ pub mod tests {
     }
 
     #[test]
-    fn periods_and_their_spread_are_those_of_the_stamps() {
+    fn periods_are_those_of_info_and_are_known_at_the_end_of_an_interval() {
         let mut census = census();
-        for ms in [100, 110, 121, 130] {
-            census.count(&received(3, ms, "123#0011"));
-        }
-        let row = &census.rows[&Key { interface: 3, id: 0x123 }];
-        assert_eq!((row.count, row.period_ns(), row.jitter_ns()), (4, Some(10 * MS), 2 * MS));
-        assert_eq!(row.gap_ns, Some((9 * MS, 11 * MS)));
+        let frames = (0..100).filter(|&n| n != 40);
+        frames.for_each(|n| census.count(&received(3, 10 * n, "123#0011")));
+        let row = |census: &Census<'static>| census.rows[&Key { interface: 3, id: 0x123 }].clone();
+        assert_eq!((row(&census).count, row(&census).period), (99, None));
+        census.end_interval(1_100_000_000, 0);
+        let period = Period { median_ns: 10 * MS, jitter_ns: 0, missing: Some(1) };
+        assert_eq!((row(&census).period, row(&census).longest_ns()), (Some(period), Some(20 * MS)));
     }
 
     #[test]

@@ -45,20 +45,8 @@ impl Screen {
 
     /// Shows lines; clips those that are wider than the screen.
     pub fn draw(&self, lines: &[Line]) -> io::Result<()> {
-        let columns = self.size().columns;
         let mut out = io::BufWriter::new(io::stdout().lock());
-        queue!(out, BeginSynchronizedUpdate)?;
-        for (at, line) in lines.iter().enumerate() {
-            queue!(out, MoveTo(0, at as u16))?;
-            let mut room = columns;
-            for (style, text) in line {
-                let text: String = text.chars().take(room).collect();
-                room -= text.chars().count();
-                queue!(out, SetAttribute(attribute(*style)), Print(text), SetAttribute(Attribute::Reset))?;
-            }
-            queue!(out, Clear(ClearType::UntilNewLine))?;
-        }
-        queue!(out, EndSynchronizedUpdate)?;
+        write_lines(&mut out, lines, self.size().columns)?;
         out.flush()
     }
 
@@ -66,6 +54,24 @@ impl Screen {
     pub fn event(&self) -> io::Result<Option<Event>> {
         if event::poll(Duration::ZERO)? { event::read().map(Some) } else { Ok(None) }
     }
+}
+
+fn write_lines(out: &mut impl Write, lines: &[Line], columns: usize) -> io::Result<()> {
+    queue!(out, BeginSynchronizedUpdate)?;
+    for (at, line) in lines.iter().enumerate() {
+        queue!(out, MoveTo(0, at as u16))?;
+        let mut room = columns;
+        for (style, text) in line {
+            let text: String = text.chars().take(room).collect();
+            room -= text.chars().count();
+            queue!(out, SetAttribute(attribute(*style)), Print(text), SetAttribute(Attribute::Reset))?;
+        }
+        // Behind a full line the cursor is still on the last character.
+        if room > 0 {
+            queue!(out, Clear(ClearType::UntilNewLine))?;
+        }
+    }
+    queue!(out, EndSynchronizedUpdate)
 }
 
 impl Drop for Screen {
@@ -85,7 +91,7 @@ fn attribute(style: Style) -> Attribute {
     match style {
         Style::Plain => Attribute::NormalIntensity,
         Style::Head => Attribute::Reverse,
-        Style::Changed => Attribute::Bold,
+        Style::Bus | Style::Changed => Attribute::Bold,
         Style::Alarm => Attribute::Underlined,
     }
 }
@@ -118,6 +124,7 @@ pub fn press(view: &mut View, event: &Event, rows: usize, page: usize) -> Action
         KeyCode::Char(' ' | 'p') => view.paused = !view.paused,
         KeyCode::Char('s') => view.sort = view.sort.next(),
         KeyCode::Char('r') => view.reverse = !view.reverse,
+        KeyCode::Char('v') => view.names_only = !view.names_only,
         KeyCode::Char('b') => view.buses = view.buses.next(),
         KeyCode::Char('/') => view.typing = true,
         KeyCode::Esc if view.filter.is_empty() => return Action::Quit,
@@ -134,8 +141,8 @@ pub fn press(view: &mut View, event: &Event, rows: usize, page: usize) -> Action
     Action::Redraw
 }
 
-/// The longest filter: no name and no identifier is longer.
-const FILTER_CHARACTERS_MAX: usize = 32;
+/// The longest filter: no name of an interface, a message or a signal is longer.
+const FILTER_CHARACTERS_MAX: usize = 128;
 
 fn type_filter(view: &mut View, code: KeyCode) -> Action {
     match code {
@@ -172,6 +179,17 @@ mod tests {
             press(view, &Event::Key(KeyEvent::from(code)), 100, 10)
         };
         keys.chars().map(press).collect()
+    }
+
+    #[test]
+    fn a_full_line_keeps_its_last_character() {
+        let lines = ["1234", "12345", "123456"].map(|text| vec![(Style::Plain, text.to_owned())]);
+        let mut out = Vec::new();
+        write_lines(&mut out, &lines, 5).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let cleared: Vec<bool> =
+            out.split("\x1b[0m").skip(1).map(|rest| rest.starts_with("\x1b[K")).collect();
+        assert_eq!(cleared, [true, false, false], "{out:?}");
     }
 
     #[test]

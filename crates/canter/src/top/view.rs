@@ -1,15 +1,17 @@
 //! The output of `canter top`: lines of styled text from a census and the user's settings. Does not access the terminal.
 
 mod buses;
+mod identifiers;
+mod signals;
 
-use super::census::{Census, Key, Row};
+use super::{
+    census::{Bus, Census, Key, Row},
+    names::{Shown, Signals},
+};
 pub use buses::Buses;
-use canter_cli::units;
 use canter_io::frame::{EFF_FLAG, EFF_MASK};
 use clap::ValueEnum;
-
-/// How long a changed byte is highlighted.
-const CHANGED_NS: u64 = 1_000_000_000;
+use identifiers::{Layout, identifier};
 
 /// The style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub enum Style {
     Plain,
     /// Heads of tables.
     Head,
+    /// The heading of a bus.
+    Bus,
     /// A byte that has changed.
     Changed,
     /// An error or a loss.
@@ -31,8 +35,14 @@ pub struct Size {
 }
 
 impl Size {
-    /// No limit, for a printed table.
-    pub const TABLE: Self = Self { lines: usize::MAX, columns: usize::MAX };
+    /// A printed table, with the columns of such a terminal and as many lines as there are.
+    pub fn table(columns: usize) -> Self {
+        Self { lines: usize::MAX, columns }
+    }
+
+    fn is_table(self) -> bool {
+        self.lines == usize::MAX
+    }
 }
 
 /// Why there is nothing to show.
@@ -42,10 +52,19 @@ pub const NO_INTERFACE: &str =
 /// A line of the screen.
 pub type Line = Vec<(Style, String)>;
 
+/// A line of the list of identifiers.
+pub enum Item<'a> {
+    /// A bus, above its identifiers.
+    Bus(&'a Bus),
+    Row(&'a Key, &'a Row<'a>),
+    /// Signals, below the row of their identifier.
+    Signals(Line),
+}
+
 /// Sort key of the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
-    /// Bus, then identifier
+    /// Bus, then identifier: each bus is a heading above its identifiers
     #[default]
     Bus,
     /// Identifier
@@ -90,32 +109,52 @@ impl Sort {
 pub struct View {
     pub sort: Sort,
     pub reverse: bool,
-    /// Only rows whose bus or identifier contains this.
+    /// Only rows whose bus, identifier or name contains this, and signals whose name contains it.
     pub filter: String,
     /// Whether the filter is being typed.
     pub typing: bool,
     pub paused: bool,
     pub buses: Buses,
+    /// Whether rows are without their signals.
+    pub names_only: bool,
     /// The first row on the screen.
     pub first: usize,
 }
 
 impl View {
-    /// The rows that pass the filter, sorted.
-    pub fn rows<'a>(&self, census: &'a Census) -> Vec<(&'a Key, &'a Row)> {
+    /// Whether the filter passes a row with all of its signals.
+    fn passes(&self, census: &Census<'_>, key: &Key, row: &Row<'_>) -> bool {
         let wanted = self.filter.to_uppercase();
-        let shown = |key: &Key| {
-            identifier(key).contains(&wanted) || name(census, key).to_uppercase().contains(&wanted)
+        let message = row.signals.as_ref().map_or("", |signals| &signals.message.name);
+        identifier(key).contains(&wanted)
+            || [name(census, key), message].iter().any(|name| name.to_uppercase().contains(&wanted))
+    }
+
+    /// The signals of a row that pass the filter: all, unless the row is shown because of the names of its signals.
+    pub fn signals<'a>(&self, census: &Census<'_>, key: &Key, row: &'a Row<'a>) -> Vec<Shown<'a>> {
+        let is_whole = self.passes(census, key, row);
+        let wanted = self.filter.to_uppercase();
+        let signals = row.signals.iter().flat_map(Signals::shown);
+        signals.filter(|one| is_whole || one.name.to_uppercase().contains(&wanted)).collect()
+    }
+
+    /// The rows that pass the filter, sorted.
+    pub fn rows<'a>(&self, census: &'a Census<'a>) -> Vec<(&'a Key, &'a Row<'a>)> {
+        let wanted = self.filter.to_uppercase();
+        let is_shown = |key: &Key, row: &Row<'_>| {
+            let has_signal = || row.signals.as_ref().is_some_and(|signals| signals.has_signal_with(&wanted));
+            self.passes(census, key, row) || has_signal()
         };
-        let mut rows: Vec<(&Key, &Row)> = census.rows.iter().filter(|(key, _)| shown(key)).collect();
-        let order = |(key, row): &(&Key, &Row)| -> (u64, u64) {
+        let mut rows: Vec<(&Key, &Row<'_>)> =
+            census.rows.iter().filter(|(key, row)| is_shown(key, row)).collect();
+        let order = |(key, row): &(&Key, &Row<'_>)| -> (u64, u64) {
             let id = u64::from(key.id & EFF_MASK) << 1 | u64::from(key.id & EFF_FLAG != 0);
             match self.sort {
                 Sort::Bus => (key.interface.into(), id),
                 Sort::Id => (id, key.interface.into()),
                 Sort::Rate => (u64::MAX - (row.frames_per_s * 1000.0) as u64, id),
-                Sort::Period => (row.period_ns().unwrap_or(u64::MAX), id),
-                Sort::Jitter => (u64::MAX - row.jitter_ns(), id),
+                Sort::Period => (row.period.map_or(u64::MAX, |period| period.median_ns), id),
+                Sort::Jitter => (u64::MAX - row.period.map_or(0, |period| period.jitter_ns), id),
                 Sort::Count => (u64::MAX - row.count, id),
                 Sort::Last => (u64::MAX - row.last_ns, id),
             }
@@ -127,47 +166,104 @@ impl View {
         rows
     }
 
-    /// The lines above the identifiers' rows.
-    fn head(&self, census: &Census, size: Size) -> Vec<Line> {
+    /// Whether the list has the buses as headings.
+    fn is_grouped(&self) -> bool {
+        self.sort == Sort::Bus
+    }
+
+    /// The list: rows, with a heading above those of each bus when they are sorted by bus, and signals below. A bus without
+    /// rows has a heading, too, unless the filter leaves it out.
+    pub fn items<'a>(&self, census: &'a Census<'a>, size: Size) -> Vec<Item<'a>> {
+        let mut rows = self.rows(census);
+        let mut items = Vec::new();
+        let append = |items: &mut Vec<Item<'a>>, (key, row): (&'a Key, &'a Row<'a>)| {
+            items.push(Item::Row(key, row));
+            if let Some(signals) = row.signals.as_ref().filter(|_| !self.names_only) {
+                let shown = self.signals(census, key, row);
+                items.extend(signals::lines(signals, shown, census.now_ns, size.columns).map(Item::Signals));
+            }
+        };
+        if !self.is_grouped() {
+            rows.into_iter().for_each(|row| append(&mut items, row));
+            return items;
+        }
+        let wanted = self.filter.to_uppercase();
+        let mut buses = buses::in_order(census);
+        if self.reverse {
+            buses.reverse();
+        }
+        for bus in buses {
+            let mine: Vec<_> = rows.extract_if(.., |(key, _)| key.interface == bus.interface.index).collect();
+            if !mine.is_empty() || bus.interface.name.to_uppercase().contains(&wanted) {
+                items.push(Item::Bus(bus));
+                mine.into_iter().for_each(|row| append(&mut items, row));
+            }
+        }
+        items
+    }
+
+    fn layout(&self, census: &Census<'_>, size: Size) -> Layout {
+        let names = census.rows.values().filter_map(|row| row.signals.as_ref());
+        let longest = names.map(|signals| signals.message.name.chars().count()).max();
+        let name = census.has_names().then(|| longest.unwrap_or(0));
+        Layout::new((!self.is_grouped()).then(|| width(census)), name, size.columns)
+    }
+
+    /// The lines above the list. The buses are in it already when all of it fits on the screen.
+    fn head(&self, census: &Census<'_>, size: Size, items: usize) -> Vec<Line> {
         let mut lines = vec![self.summary(census)];
         // The summary, an empty line, the head of the identifiers and the keys always take four lines.
-        let buses = self.buses.lines(census, size.lines.saturating_sub(4), size.columns);
+        let room = size.lines.saturating_sub(4);
+        let is_grouped = self.is_grouped();
+        let fits = is_grouped && self.buses == Buses::Fit && items <= room.saturating_add(1);
+        let buses = if fits { Vec::new() } else { self.buses.lines(census, room, size.columns, is_grouped) };
         if !buses.is_empty() {
             lines.extend(buses);
             lines.push(Line::new());
         }
-        let width = width(census);
-        let head = cells(["LEN", "RATE/S", "PERIOD", "JITTER", "COUNT"]);
-        lines.push(vec![(Style::Head, format!("{:width$} {:<8} {head}  DATA", "BUS", "ID"))]);
+        lines.push(self.layout(census, size).head());
         lines
     }
 
-    /// Number of identifiers' rows that fit on the screen.
-    pub fn room(&self, census: &Census, size: Size) -> usize {
-        size.lines.saturating_sub(self.head(census, size).len() + 1)
+    /// The number of the list's lines by which a page scrolls: the heading of a bus stays.
+    pub fn room(&self, census: &Census<'_>, size: Size) -> usize {
+        let head = self.head(census, size, self.items(census, size).len());
+        size.lines.saturating_sub(head.len() + 1 + usize::from(self.is_grouped()))
     }
 
-    /// All lines, with the identifiers' rows that fit on the screen.
-    pub fn lines(&self, census: &Census, size: Size) -> Vec<Line> {
-        let mut lines = self.head(census, size);
+    /// All lines, with those of the list that fit on the screen.
+    pub fn lines(&self, census: &Census<'_>, size: Size) -> Vec<Line> {
+        let items = self.items(census, size);
+        let mut lines = self.head(census, size, items.len());
         if census.buses.is_empty() {
             lines.push(vec![(Style::Alarm, NO_INTERFACE.to_owned())]);
         }
-        let (width, rows) = (width(census), self.rows(census));
-        let room = size.lines.saturating_sub(lines.len() + 1);
-        let first = self.first.min(rows.len().saturating_sub(room));
-        for (key, row) in rows.iter().skip(first).take(room) {
-            lines.push(row_line(census, key, row, width));
+        let (layout, width) = (self.layout(census, size), width(census));
+        let mut room = size.lines.saturating_sub(lines.len() + 1);
+        let page = if items.len() > room { room - usize::from(self.is_grouped() && room > 1) } else { room };
+        let first = self.first.min(items.len().saturating_sub(page));
+        if let Some(bus) = heading(&items, first)
+            && page < room
+        {
+            lines.push(buses::heading(bus, width, size.columns));
+            room = page;
         }
-        if size != Size::TABLE {
+        for item in items.iter().skip(first).take(room) {
+            lines.push(match item {
+                Item::Bus(bus) => buses::heading(bus, width, size.columns),
+                Item::Row(key, row) => layout.row(census, key, row),
+                Item::Signals(line) => line.clone(),
+            });
+        }
+        if !size.is_table() {
             lines.truncate(size.lines.saturating_sub(1));
             lines.resize(size.lines.saturating_sub(1), Line::new());
-            lines.push(self.keys(rows.len(), first, room));
+            lines.push(self.keys(census.has_names(), items.len(), first, room));
         }
         lines
     }
 
-    fn summary(&self, census: &Census) -> Line {
+    fn summary(&self, census: &Census<'_>) -> Line {
         let rate = census.buses.values().fold(0.0, |sum, bus| sum + bus.frames_per_s);
         let since = census.now_ns.saturating_sub(census.since_ns) / 1_000_000_000;
         let text = format!(
@@ -183,13 +279,16 @@ impl View {
         };
         alarm(census.lost, "frames not received");
         alarm(census.beyond, "frames of identifiers without a row");
+        if census.is_unknown() {
+            line.push((Style::Alarm, ", the databases know no identifier: wrong database?".to_owned()));
+        }
         if self.paused {
             line.push((Style::Alarm, ", PAUSED".to_owned()));
         }
         line
     }
 
-    fn keys(&self, rows: usize, first: usize, room: usize) -> Line {
+    fn keys(&self, has_names: bool, rows: usize, first: usize, room: usize) -> Line {
         let shown = if rows > room {
             format!("  {}–{} of {rows}", first + 1, rows.min(first + room))
         } else {
@@ -201,9 +300,14 @@ impl View {
             (false, text) => format!("filter: {text}"),
         };
         let order = if self.reverse { ", reversed" } else { "" };
+        let values = match (has_names, self.names_only) {
+            (false, _) => "",
+            (true, false) => "  v names only",
+            (true, true) => "  v values",
+        };
         // A narrow screen clips the end.
         let text = format!(
-            "q quit  s sort: {}{order}  r reverse  / {filter}{shown}  b buses  z zero  space pause  ↑↓",
+            "q quit  s sort: {}{order}  r reverse  / {filter}{shown}{values}  b buses  z zero  space pause  ↑↓",
             self.sort.name()
         );
         vec![(Style::Head, text)]
@@ -215,49 +319,21 @@ fn plural(count: usize, one: &str, more: &str) -> String {
 }
 
 /// Width of the column of buses.
-fn width(census: &Census) -> usize {
+fn width(census: &Census<'_>) -> usize {
     census.buses.values().map(|bus| bus.interface.name.chars().count()).max().unwrap_or(0).max(3)
 }
 
-fn name<'a>(census: &'a Census, key: &Key) -> &'a str {
+fn name<'a>(census: &'a Census<'_>, key: &Key) -> &'a str {
     census.buses.get(&key.interface).map_or("?", |bus| &bus.interface.name)
 }
 
-/// An identifier in candump's notation.
-fn identifier(key: &Key) -> String {
-    let id = key.id & EFF_MASK;
-    if key.id & EFF_FLAG != 0 { format!("{id:08X}") } else { format!("{id:03X}") }
-}
-
-/// The columns before the data, so narrow that 8 bytes of data fit into 80 characters.
-fn cells(cells: [impl AsRef<str>; 5]) -> String {
-    let [len, rate, period, jitter, count] = cells.each_ref().map(AsRef::as_ref);
-    format!("{len:>5} {rate:>7} {period:>7} {jitter:>7} {count:>8}")
-}
-
-fn row_line(census: &Census, key: &Key, row: &Row, width: usize) -> Line {
-    let frame = &row.frame;
-    let len = format!("{}{}", frame.len, if frame.is_fd() { " FD" } else { "" });
-    let span = |ns: Option<u64>| ns.map_or("–".to_owned(), units::span);
-    let cells = cells([
-        len,
-        format!("{:.1}", row.frames_per_s),
-        span(row.period_ns()),
-        span(row.gap_ns.map(|_| row.jitter_ns())),
-        row.count.to_string(),
-    ]);
-    let mut line =
-        vec![(Style::Plain, format!("{:width$} {:<8} {cells} ", name(census, key), identifier(key)))];
-    if frame.is_rtr() {
-        line.push((Style::Plain, " remote request".to_owned()));
+/// The bus of the first row on the screen, when its heading is above the screen.
+fn heading<'a>(items: &[Item<'a>], first: usize) -> Option<&'a Bus> {
+    if matches!(items.get(first), None | Some(Item::Bus(_))) {
+        return None;
     }
-    let since_ns = census.now_ns.saturating_sub(CHANGED_NS);
-    for (at, byte) in frame.data().iter().enumerate() {
-        let style = if row.changed_since(at, since_ns) { Style::Changed } else { Style::Plain };
-        line.push((Style::Plain, " ".to_owned()));
-        line.push((style, format!("{byte:02X}")));
-    }
-    line
+    let above = items[..first].iter().rev();
+    above.into_iter().find_map(|item| if let Item::Bus(bus) = item { Some(*bus) } else { None })
 }
 
 /// The text of lines, without styles and without spaces at their ends.
@@ -271,18 +347,55 @@ pub fn plain(lines: &[Line]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::census::tests::{bus, received},
+        super::{
+            census::tests::{bus, received},
+            names::Names,
+        },
         *,
     };
+    use crate::databases::Databases;
     use canter_io::{
         frame::BitRate,
         interface::{Controller, Counters, State},
     };
     use std::{env, fs, path::Path};
 
+    const DATABASE: &str = "\
+BO_ 201 EngineData: 8 ECU
+ SG_ EngineSpeed : 8|16@1+ (0.25,0) [0|0] \"rpm\" Dash
+ SG_ Temperature : 24|8@1+ (1,-40) [0|0] \"°C\" Dash
+ SG_ Gear : 0|4@1+ (1,0) [0|0] \"\" Dash
+ SG_ FuelConsumptionSinceTheLastStartOfTheEngine : 32|32@1+ (0.001,0) [0|0] \"l\" Dash
+
+BO_ 2564428017 Diagnosis: 2 ECU
+ SG_ Service M : 0|8@1+ (1,0) [0|0] \"\" Dash
+ SG_ Session m16 : 8|8@1+ (1,0) [0|0] \"\" Dash
+
+BO_ 291 AMessageWithANameOf30Letters0: 16 ECU
+ SG_ First : 0|8@1+ (1,0) [0|0] \"\" Dash
+ SG_ Last : 120|8@1+ (1,0) [0|0] \"\" Dash
+
+BO_ 2047 Asked: 8 ECU
+ SG_ Answer : 0|8@1+ (1,0) [0|0] \"\" Dash
+
+VAL_ 201 Gear 0 \"Neutral\" 1 \"First\" ;
+";
+
+    /// The messages of a database file with this text.
+    fn names(text: &str) -> &'static Names<'static> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("car.dbc");
+        fs::write(&path, text).unwrap();
+        let databases = Databases::open(&[path.to_str().unwrap().parse().unwrap()]).unwrap();
+        Box::leak(Box::new(Names::new(Box::leak(Box::new(databases)))))
+    }
+
+    fn census() -> Census<'static> {
+        filled(Census::new(0, 1_000_000_000))
+    }
+
     /// Three buses in different states, and frames of every kind for two seconds.
-    fn census() -> Census {
-        let mut census = Census::new(0, 1_000_000_000);
+    fn filled(mut census: Census<'static>) -> Census<'static> {
         let rate = Some(BitRate::classic(500_000));
         for (index, name, state) in
             [(1, "can0", Some(State::ErrorActive)), (2, "can1", Some(State::BusOff)), (3, "vcan0", None)]
@@ -330,7 +443,7 @@ mod tests {
     }
 
     /// `count` buses of 500 kbit/s with one identifier each; one is bus-off, one lost frames, the last one had errors.
-    fn many(count: u32) -> Census {
+    fn many(count: u32) -> Census<'static> {
         let mut census = Census::new(0, 1_000_000_000);
         for index in 0..count {
             let state = if index == 3 { State::BusOff } else { State::ErrorActive };
@@ -357,8 +470,9 @@ mod tests {
     /// Changed bytes in brackets, alarms in exclamation marks.
     fn marked(lines: &[Line]) -> String {
         let mark = |(style, text): &(Style, String)| match style {
-            Style::Plain | Style::Head => text.clone(),
+            Style::Plain | Style::Head | Style::Bus => text.clone(),
             Style::Changed => format!("[{text}]"),
+            Style::Alarm if text.is_empty() => String::new(),
             Style::Alarm => format!("!{text}!"),
         };
         let text = |line: &Line| line.iter().map(mark).collect::<String>().trim_end().to_owned() + "\n";
@@ -371,14 +485,49 @@ mod tests {
         let paused = View { sort: Sort::Rate, filter: "c".into(), paused: true, first: 1, ..View::default() };
         let mut beyond = census.clone();
         (beyond.lost, beyond.beyond) = (5, 904);
+        let named = filled(Census::new(0, 1_000_000_000).with_names(names(DATABASE)));
+        let other = names("BO_ 5 Other: 8 ECU\n");
         let screens = [
-            ("as a table", View::default().lines(&census, Size::TABLE)),
+            ("as a table", View::default().lines(&census, Size::table(80))),
+            ("on a screen of 100 columns", View::default().lines(&census, Size { lines: 14, columns: 100 })),
+            ("as a table of 40 columns", View::default().lines(&census, Size::table(40))),
             ("on a screen of 14 lines", View::default().lines(&census, size(14))),
             ("on a screen of 10 lines, by rate, only what has a c, paused", paused.lines(&beyond, size(10))),
             ("20 buses on a screen of 24 lines", View::default().lines(&many(20), size(24))),
+            (
+                "20 buses on a screen of 24 lines, scrolled",
+                View { first: 3, ..View::default() }.lines(&many(20), size(24)),
+            ),
+            (
+                "20 buses on a screen of 24 lines, at the end",
+                View { first: 1000, ..View::default() }.lines(&many(20), size(24)),
+            ),
+            (
+                "20 buses on a screen of 24 lines, by rate",
+                View { sort: Sort::Rate, ..View::default() }.lines(&many(20), size(24)),
+            ),
             ("70 buses on a screen of 24 lines", View::default().lines(&many(70), size(24))),
             ("20 buses on a screen of 50 lines", View::default().lines(&many(20), size(50))),
             ("20 buses, hidden", View { buses: Buses::Hidden, ..View::default() }.lines(&many(20), size(8))),
+            ("with names", View::default().lines(&named, size(20))),
+            ("with names, 120 columns", View::default().lines(&named, Size { lines: 20, columns: 120 })),
+            ("with names, 40 columns", View::default().lines(&named, Size { lines: 24, columns: 40 })),
+            (
+                "with names only, by rate",
+                View { names_only: true, sort: Sort::Rate, ..View::default() }.lines(&named, size(13)),
+            ),
+            (
+                "with names, only speed",
+                View { filter: "speed".into(), ..View::default() }.lines(&named, size(10)),
+            ),
+            (
+                "with names, only Diagnosis, as a table",
+                View { filter: "diagnosis".into(), ..View::default() }.lines(&named, Size::table(80)),
+            ),
+            (
+                "with the names of another car",
+                View::default().lines(&filled(Census::new(0, 1_000_000_000).with_names(other)), size(14)),
+            ),
             ("nothing there", View::default().lines(&Census::new(0, 1_000_000_000), size(6))),
         ];
         let text: String =
@@ -393,9 +542,11 @@ mod tests {
     #[test]
     fn a_screen_has_as_many_lines_as_there_is_room_for() {
         let census = census();
+        let named = filled(Census::new(0, 1_000_000_000).with_names(names(DATABASE)));
         for height in 1..40 {
             assert_eq!(View::default().lines(&census, size(height)).len(), height);
             assert_eq!(View::default().lines(&many(20), size(height)).len(), height);
+            assert_eq!(View::default().lines(&named, size(height)).len(), height);
         }
     }
 

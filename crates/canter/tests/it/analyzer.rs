@@ -5,7 +5,7 @@
 use crate::testbed::{Ended, Gateway, alone, canter, cards, eventually, ip, start};
 use canter_io::tap::{Record, Tap};
 use serde_json::Value;
-use std::{path::Path, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command, time::Duration};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -41,6 +41,12 @@ fn number(value: &Value) -> u64 {
 #[track_caller]
 fn median(series: &Value) -> u64 {
     number(&series["stages"]["median_frame_ns"])
+}
+
+/// The median frame's time without the meter's own.
+#[track_caller]
+fn own_median(series: &Value) -> u64 {
+    median(series) - stage(series, "instrument")
 }
 
 /// The time of a stage on the way of the median frame.
@@ -109,7 +115,7 @@ fn a_planted_delay_of_100_instructions_reads_as_100() {
         gateway.ended(LIMIT);
         series(&ended)
     });
-    assert_eq!(median(&with) - median(&without), 100, "{without} {with}");
+    assert_eq!(own_median(&with) - own_median(&without), 100, "{without} {with}");
     assert_eq!(stage(&with, "gateway's own") - stage(&without, "gateway's own"), 100, "{with}");
 }
 
@@ -174,6 +180,40 @@ fn frames_that_a_gateway_drops_are_lost_and_frames_of_others_make_the_series_inv
     let why = result["series"][0]["unavailable"].as_str().unwrap();
     assert!(why.contains("sja1000_start_xmit ran once more"), "{result}");
     assert_eq!(result["series"][0]["latency_ns"], Value::Null, "{result}");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer"]
+fn a_study_by_the_analyzer_has_the_account_of_each_gateway_and_nothing_of_the_meter_in_its_latencies() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    for bus in ["sja1000", "wire"] {
+        let file = folder.path().join("study.toml");
+        let text = format!(
+            "name = \"study\"\ntitle = \"\"\nsource = \"\"\n[lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\nbus = \"{bus}\"\n\
+             analyzer = true\n[latency]\nmethods = [\"can-gw\", \"read+write\", \"bare-metal\"]\nlens = [2]\ncount = 20\n"
+        );
+        fs::write(&file, text).unwrap();
+        let ended = canter(&["study", "inside", file.to_str().unwrap()]).ended(LIMIT);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let events = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let series: Vec<Value> =
+            events.filter_map(|event| Some(event.get("case")?["case"]["series"][0].clone())).collect();
+        let [kernel, user, without_linux] = &series[..] else { panic!("three gateways: {series:?}") };
+        for one in [kernel, user] {
+            assert!(one["unavailable"] == "" && one["condition"]["instrument"] == "analyzer", "{bus}: {one}");
+            assert_eq!(one["ledger"]["received"], 20, "{bus}: {one}");
+            assert!(stage(one, "gateway's own") > 0 && one["floor_ns"] == 0, "{bus}: {one}");
+            let own = own_median(one);
+            assert!(number(&one["latency_ns"]["p50"]).abs_diff(own) <= own / 200, "{bus}: {own}: {one}");
+        }
+        assert!(stage(kernel, "socket") < 100 && stage(user, "socket") > 1000, "{bus}: {series:?}");
+        let why = without_linux["unavailable"].as_str().unwrap();
+        assert!(why.contains("without Linux"), "{bus}: {why}");
+    }
+    for node in ["wcan0", "wcan2", "wcan3", "wcan4"] {
+        ip(&format!("link set {node} down"));
+    }
 }
 
 #[test]

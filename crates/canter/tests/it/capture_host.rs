@@ -330,6 +330,30 @@ fn frames_of_other_interfaces_that_the_ring_lost_are_no_loss_of_the_recording() 
     assert_all(&file, &buses.names()[..2], 20);
 }
 
+#[test]
+fn an_interface_that_is_not_recorded_and_comes_up_later_takes_no_room_in_the_ring() {
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, mut buses) = (Disk::new("later", "16M"), TunBuses::new("pl", 3));
+    let file = disk.file("a.log");
+    buses.interfaces[2].down().unwrap();
+    let capture = Capture::start(&["pl0", "pl1", "-o", &file, "--ring", "256K", "--flush-interval", "500ms"]);
+    buses.interfaces[2].up().unwrap();
+    let mut senders = buses.senders();
+    send(&mut senders[..2], 0, 20);
+    // The recorder reads the reports of changes after each block of frames.
+    eventually("frames after the report are in the file", || {
+        numbers(&file).values().any(|all| all.len() == 20)
+    });
+    capture.signal("STOP");
+    send(&mut senders[2..], 20, 5000);
+    capture.signal("CONT");
+    let ended = capture.stop();
+    is_complete(&ended, &account(&file));
+    assert_all(&file, &buses.names()[..2], 20);
+}
+
 /// The sum of an option of a pcapng's statistics.
 fn sum_of_statistics(bytes: &[u8], code: u16) -> u64 {
     let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());

@@ -52,7 +52,7 @@ struct Loss {
     doubtful: u64,
 }
 
-const LOSSES: [Loss; 3] = [
+const LOSSES: [Loss; 4] = [
     Loss {
         lost: 5,
         errors: 0,
@@ -66,6 +66,13 @@ const LOSSES: [Loss; 3] = [
         verdict: "2 frames lost at an unknown place (2); up to 3 more may be missing: as many echoes or error frames",
         unaccounted: 2,
         doubtful: 3,
+    },
+    Loss {
+        lost: 5,
+        errors: 5,
+        verdict: "ambiguous: up to 5 frames of uc0 may be missing: as many echoes or error frames",
+        unaccounted: 0,
+        doubtful: 5,
     },
     Loss {
         lost: 5,
@@ -135,4 +142,31 @@ fn error_frames_that_a_small_ring_loses_are_counted_by_the_ring_alone() {
         let verdict = format!("{lost} frames lost at the ring ({lost})");
         assert!(account["verdict"].as_str().unwrap().starts_with(&verdict), "{account}");
     }
+}
+
+#[test]
+fn frames_of_an_interface_whose_reports_the_kernel_has_dropped_are_never_complete() {
+    if ran_in_namespaces() {
+        return;
+    }
+    let (disk, buses) = (Disk::new("stray", "16M"), TunBuses::new("us", 1));
+    let other = TunBuses::named(&["uo0".to_owned()]);
+    let file = disk.file("a.log");
+    let capture = Capture::start(&["any", "-o", &file]);
+    send(&mut buses.senders(), 0, 100);
+    capture.signal("STOP");
+    // More reports than the kernel keeps for a program that does not read them.
+    sh("for n in $(seq 600); do echo link set uo0 down; echo link set uo0 up; done | ip -batch -");
+    let stray = TunBuses::named(&["ut0".to_owned()]);
+    send(&mut stray.senders(), 0, 5);
+    drop(stray);
+    eventually("its interface is gone", || !std::path::Path::new("/sys/class/net/ut0").exists());
+    capture.signal("CONT");
+    let ended = capture.stop();
+    let account = account(&file);
+    let verdict = "ambiguous: up to 5 frames of all interfaces may be missing: as many came from interfaces that were gone";
+    assert!(account["verdict"].as_str().unwrap().starts_with(verdict), "{account:#}");
+    assert_eq!((ended.code, &account["complete"], &account["doubtful"]), (Some(0), &false.into(), &5.into()));
+    assert!(ended.said.contains("the kernel has dropped reports of changes"), "{}", ended.said);
+    drop(other);
 }

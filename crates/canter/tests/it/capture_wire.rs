@@ -136,6 +136,61 @@ fn the_controllers_stamp_is_kept_beside_the_kernels_and_the_order_is_the_kernels
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=capture_wire"]
+fn aligned_stamps_keep_the_wires_distances_and_no_bound_is_wrong() {
+    const FRAMES: u32 = 2000;
+    let disk = Disk::new("aligned", "16M");
+    let timing = BitTiming::classic(500_000);
+    let _one = Nodes::up("S", &["ts0", "ts1"], &NodeOptions::default(), &timing);
+    let _other = Nodes::up("T", &["tt0", "tt1"], &NodeOptions::default(), &timing);
+    let file = disk.file("a.pcapng");
+    let capture = Capture::start(&["ts0", "tt0", "-o", &file, "--clock-align"]);
+    for bus in ["S", "T"] {
+        wire::start(bus, &source(FRAMES)).unwrap();
+    }
+    ["S", "T"].into_iter().for_each(wait_for_source);
+    wait_for_packets(&file, 2 * FRAMES as usize);
+    let ended = capture.stop();
+    let document = account(&file);
+    is_complete(&ended, &document);
+    for bus in document["buses"].as_array().unwrap() {
+        let alignment = &bus["alignment"];
+        assert_eq!((&alignment["frames"], &alignment["restarts"]), (&FRAMES.into(), &0.into()), "{bus}");
+        assert!(alignment["bound_ns"].as_u64() < alignment["bound_max_ns"].as_u64(), "{bus}");
+        let bounds: Vec<u64> = alignment["bounds"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|span| span["bound_ns"].as_u64().unwrap())
+            .collect();
+        assert!(bounds.iter().max() >= alignment["bound_max_ns"].as_u64().as_ref(), "{bus}");
+        assert!(bounds.last() >= alignment["bound_ns"].as_u64().as_ref(), "{bus}");
+    }
+    assert!(document["system_clock"]["error_max_ns"].is_u64(), "{document}");
+    assert!(document["system_clock"]["programs"].is_array(), "{document}");
+    let read = sh(&format!(
+        "tshark -r {file} -T fields -e frame.interface_name -e frame.time_epoch -e frame.comment"
+    ));
+    let ns = |text: &str| text.replace('.', "").parse::<i64>().unwrap();
+    for bus in ["ts0", "tt0"] {
+        let rows = read.lines().map(|line| line.split('\t').collect::<Vec<_>>()).filter(|row| row[0] == bus);
+        let parsed = |row: Vec<&str>| {
+            let (hardware, rest) = row[2].strip_prefix("hardware stamp ").unwrap().split_once(';').unwrap();
+            let bound = rest.split_once('±').unwrap().1.strip_suffix(" ns").unwrap();
+            (ns(row[1]) - ns(hardware), bound.parse::<i64>().unwrap())
+        };
+        // The difference of the clocks is constant here: some value is within all bounds.
+        let offsets: Vec<(i64, i64)> = rows.map(parsed).collect();
+        let least = offsets.iter().map(|(offset, bound)| offset - bound).max().unwrap();
+        let most = offsets.iter().map(|(offset, bound)| offset + bound).min().unwrap();
+        assert!(least <= most && offsets.len() == FRAMES as usize, "{bus}: {least} {most}");
+        let late = || offsets[FRAMES as usize / 2..].iter().map(|(offset, _)| offset);
+        let spread = late().max().unwrap() - late().min().unwrap();
+        assert!(spread <= 10_000, "{bus}: {spread} ns");
+    }
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=capture_wire"]
 fn killed_it_leaves_what_is_older_than_the_flush_interval_compressed_or_not() {
     let (disk, cables) = (Disk::new("flush", "16M"), Cables::new("kc", 1));
     for (end, interval, wait) in [("log", "500ms", 700), ("log.zst", "500ms", 700), ("log.zst", "1s", 1200)] {

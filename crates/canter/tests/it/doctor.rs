@@ -194,3 +194,28 @@ fn who_is_off_the_bus_and_what_was_lost_is_found() {
     assert!(overrun.iter().all(|(check, _, cost)| check == "overrun" && cost == "frames"), "{ended:?}");
     assert!(overrun.iter().any(|(_, thing, _)| thing == "wcan1"), "{ended:?}");
 }
+
+/// The report has the cards with their drivers and bit rates, and a recording of what came.
+#[test]
+#[ignore = "needs the lab: make test ONLY=doctor"]
+fn a_report_has_the_controllers_and_a_measurement() {
+    let _alone = alone();
+    healthy_cards();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.json");
+    let sender = canter(&["generate", "can0", "-I", "123", "-g", "10", "--quiet"]);
+    let ended = canter(&["doctor", "can0", "can1", "--report", file.to_str().unwrap(), "--duration", "2s"])
+        .ended(DEADLINE);
+    drop(sender);
+    assert!(ended.stderr.contains("read it before you send it"), "{ended:?}");
+    let report: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let card = &report["interfaces"][0];
+    assert_eq!((&card["driver"], &card["bitrate"]), (&"kvaser_pci".into(), &1_000_000.into()), "{card}");
+    assert!(card["device"].as_str().unwrap().starts_with("pci:v000010E8d00008406"), "{card}");
+    let measurement = &report["measurement"];
+    assert!(measurement["wake_up_ns"]["count"].as_u64().unwrap() > 100, "{measurement}");
+    let account = &measurement["recording"]["account"];
+    assert_eq!(account["schema"], "canter-capture/1", "{account}");
+    assert!(account["buses"][1]["in_file"].as_u64().unwrap() > 0, "{account}");
+    assert!(!report.to_string().contains("\"lab-\""), "{report}");
+}

@@ -152,3 +152,30 @@ fn a_recording_that_is_cut_off_or_none_is_reported() {
     assert!(text(&[&empty], 1).contains("empty.pcapng: read: is empty: not a recording"));
     assert!(text(&[&place.0.path().join("none").display().to_string()], 1).contains("no such file"));
 }
+
+#[test]
+fn a_database_gives_identifiers_their_names() {
+    let place = Place::new();
+    let path = place.file("drive.log", &drive(1_700_000_000));
+    let engine = "BO_ 201 EngineWithAnEspeciallyLongName: 2 X\n SG_ Count : 15|8@0+ (1,0) [0|0] \"\" X\n";
+    let body = place.file("body.dbc", &engine.replace("EngineWithAnEspeciallyLongName", "Body"));
+    let car = place.file("car.dbc", engine);
+    let shown = text(&[&path, "--dbc", &car], 0);
+    assert!(shown.contains("0C9       EngineWithAnEspeciallyLongName"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    let of_bus = ["--dbc", &format!("can0={body}"), "--dbc", &car].map(str::to_owned);
+    let words: Vec<&str> = std::iter::once(path.as_str()).chain(of_bus.iter().map(String::as_str)).collect();
+    let document: Value = serde_json::from_str(&text(&[&words[..], &["--json", "-"]].concat(), 0)).unwrap();
+    assert_eq!(
+        (&document["identifiers"][0]["name"], &document["identifiers"][1]["name"]),
+        (&"Body".into(), &Value::Null)
+    );
+    assert!(
+        text(&[&path, "--dbc", &car, "--filter", "EngineWithAnEspeciallyLongName"], 0)
+            .contains("1 identifier, 1 bus")
+    );
+    assert!(text(&[&path, "--dbc", &format!("can1={car}")], 0).contains("wrong database?"));
+    let other = place.file("other.log", &drive(1_700_000_000).replace("0C9", "0CA"));
+    let changes = text(&["--compare", &path, &other, "--dbc", &body], 1);
+    assert!(changes.contains("vanished  can0  0C9  Body"), "{changes}");
+}

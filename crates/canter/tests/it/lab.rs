@@ -1,6 +1,7 @@
 //@ machine: host --ignored
 //! `canter lab` from outside: real guests, as few as will do. What else can go wrong is `lab_trouble`'s.
 
+use crate::wait::eventually;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -324,4 +325,48 @@ fn a_saved_machine_that_cannot_be_restored_boots_with_one_line_and_is_saved_agai
     let reported = run();
     assert!(reported.ends_with("it is another machine: the machine boots"), "{reported}");
     assert!(run().starts_with("lab: restoring "));
+}
+
+/// A terminal of tmux(1), from a server of its own.
+struct Terminal(String);
+
+impl Terminal {
+    fn ask(&self, words: &[&str]) -> String {
+        text(&Command::new("tmux").args(["-L", &self.0]).args(words).output().unwrap().stdout)
+    }
+
+    fn type_line(&self, line: &str) {
+        self.ask(&["send-keys", line, "Enter"]);
+    }
+
+    fn shows(&self, what: &str) -> bool {
+        self.ask(&["capture-pane", "-p"]).contains(what)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.ask(&["kill-server"]);
+    }
+}
+
+#[test]
+#[ignore = "starts guests: make test ONLY=lab"]
+fn the_shell_has_a_terminal_that_follows_the_size_of_the_hosts() {
+    let folder = tempfile::tempdir().unwrap();
+    let terminal = Terminal(format!("canter-test-{}", std::process::id()));
+    let line = format!("cd {} && {} lab", folder.path().display(), env!("CARGO_BIN_EXE_canter"));
+    terminal.ask(&["new-session", "-d", "-x", "90", "-y", "24", &line]);
+    eventually("the shell has a prompt", || terminal.shows("Try: canter generate") && terminal.shows("lab:"));
+    for (columns, rows) in [("70", "17"), ("101", "31")] {
+        terminal.ask(&["resize-window", "-x", columns, "-y", rows]);
+        let size = terminal.ask(&["display-message", "-p", "is #{pane_height} #{pane_width}."]);
+        eventually("the guest's terminal has the host's size", || {
+            terminal.type_line("clear; echo is $(stty size).");
+            std::thread::sleep(Duration::from_millis(300)); // the guest's answer, before the next question
+            terminal.shows(size.trim())
+        });
+    }
+    terminal.type_line("exit");
+    eventually("exit ends the lab", || terminal.ask(&["list-sessions"]).is_empty());
 }

@@ -1,6 +1,7 @@
 //@ machine: host
 //! `canter latency FILE`: the delay of a gateway from recordings whose delays and losses are known; `canter dump FILE`.
 
+use canter_formats::{BusId, FORMATS, Frame, RawRecord};
 use serde_json::Value;
 use std::{
     fmt::Write as _,
@@ -126,6 +127,117 @@ fn a_gateway_that_changes_frames_is_measured_by_its_rules() {
     assert_eq!(delay["max"].as_u64(), Some(290_000));
     let (sent, ..) = ledger(&path, &[], 3);
     assert_eq!(sent, 1000, "without the rules, 1A0 is not forwarded");
+}
+
+/// A frame every millisecond for 40 s, on can1 and 150 to 220 µs later on can2, as a pcapng with the stamps of the controllers.
+/// The kernel's stamps are late by up to 130 µs on can1 and 930 µs on can2. The clock of can1's controller is 100 ppm fast, that of
+/// can2's is 5000 s ahead of it unless both have one clock.
+fn stamped(place: &Place, name: &str, one_clock: bool, is_stamped: impl Fn(u64) -> bool) -> String {
+    let mut pcapng = FORMATS.iter().find(|row| row.name == "pcapng").unwrap().append.unwrap()(true);
+    let mut out = Vec::new();
+    pcapng.begin(&mut out);
+    ["can1", "can2"].iter().for_each(|bus| pcapng.interface(&mut out, bus));
+    let mut random: u64 = 7;
+    let mut late_ns = |range_ns: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        30_000 + (random >> 33) % range_ns
+    };
+    let mut frames = Vec::new();
+    for n in 0..40_000u64 {
+        for bus in [0, 1] {
+            let ns = 1_700_000_000_000_000_000 + n * 1_000_000 + bus * (150_000 + n % 8 * 10_000);
+            let fast = ns / 10_000 - 170_000_000_000_000;
+            let ahead_ns = if bus == 1 && !one_clock { 5_000_000_000_000 } else { fast };
+            frames.push((
+                ns + late_ns(100_000 + bus * 800_000),
+                bus,
+                n,
+                ns - 1_699_999_000_000_000_000 + ahead_ns,
+            ));
+        }
+    }
+    frames.sort_unstable();
+    for (stamp_ns, bus, n, hardware_ns) in frames {
+        let bytes = format!("123#{n:08X}").parse::<Frame>().unwrap().kernel_bytes();
+        let hardware_ns = if is_stamped(n) { hardware_ns } else { 0 };
+        let record = RawRecord { hardware_ns, ..RawRecord::new(stamp_ns, BusId(bus as u32), &bytes[..16]) };
+        pcapng.frame(&mut out, &record, false);
+    }
+    let path = place.0.path().join(name);
+    fs::write(&path, out).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn delays_by_the_stamps_of_controllers_are_those_of_the_bus() {
+    let place = Place::new();
+    let path = stamped(&place, "drive.pcapng", false, |_| true);
+    let ends = ["latency", &path, "--direct", "can1", "--routed", "can2"];
+    let percentiles = |options: &[&str]| {
+        let options = [&["--max-delay", "5ms"], options].concat();
+        let (.., delay) = ledger(&path, &options, 0);
+        ["p50", "p90", "negative"].map(|name| delay[name].as_u64().unwrap())
+    };
+    // The true median is 180 µs, the 90th percentile 220 µs.
+    let [p50, ..] = percentiles(&["--stamps", "recorded"]);
+    assert!((450_000..=700_000).contains(&p50), "the kernel's stamps are late: {p50}");
+    let [p50, p90, negative] = percentiles(&["--stamps", "aligned"]);
+    assert!((170_000..=195_000).contains(&p50) && (205_000..=235_000).contains(&p90), "{p50} {p90}");
+    assert!(negative < 40, "{negative}");
+    assert_eq!(percentiles(&[]), [p50, p90, negative], "unless given, the controllers' stamps count");
+    let shown = text(&ends, 0);
+    assert!(shown.contains("\n  stamps: the controllers', on the system's clock: ±"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    // These stamps are of two clocks.
+    let said = text(&[&ends[..], &["--stamps", "controller"]].concat(), 2);
+    assert!(said.contains("can1 and can2: the controllers' clocks are 5"), "{said}");
+    assert!(said.ends_with(" apart (--stamps aligned)\n"), "{said}");
+}
+
+#[test]
+fn delays_between_two_channels_of_one_clock_are_exact() {
+    let place = Place::new();
+    let path = stamped(&place, "card.pcapng", true, |_| true);
+    let (.., delay) = ledger(&path, &["--stamps", "controller"], 0);
+    let figures = ["min", "max", "negative"].map(|name| delay[name].as_u64().unwrap());
+    // 100 ppm of 220 µs are 22 ns.
+    assert_eq!(figures, [150_015, 220_022, 0]);
+    let ends = ["latency", &path, "--direct", "can1", "--routed", "can2", "--stamps", "controller"];
+    let shown = text(&ends, 0);
+    assert!(shown.contains("\n  stamps: the controllers' own, as of one clock\n"), "{shown}");
+}
+
+#[test]
+fn frames_without_the_stamp_of_a_controller_are_not_mixed_with_others() {
+    let place = Place::new();
+    let path = stamped(&place, "drive.pcapng", true, |n| n % 4 != 0);
+    let ends = ["latency", &path, "--direct", "can1", "--routed", "can2"];
+    let shown = text(&ends, 0);
+    assert!(shown.contains("\n  stamps: the recording's\n"), "{shown}");
+    assert!(shown.contains("lack a controller's stamp: the recording's stamps are used\n"), "{shown}");
+    let said = text(&[&ends[..], &["--stamps", "aligned"]].concat(), 2);
+    assert!(said.contains("can1 and can2: ") && said.contains(" lack a controller's stamp"), "{said}");
+    let log = place.file("drive.log", &drive(str::to_owned));
+    let said = text(&["latency", &log, "--direct", "can1", "--routed", "can2", "--stamps", "controller"], 2);
+    assert!(
+        said.contains("497 delays lack a controller's stamp (canter capture --hw-stamps records them"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_frame_that_came_out_before_it_went_in_has_no_delay_and_is_counted() {
+    let place = Place::new();
+    let lines =
+        "(1.000000) can1 123#01\n(1.000150) can2 123#01\n(1.100100) can1 123#02\n(1.100050) can2 123#02\n";
+    let path = place.file("drive.log", lines);
+    let (sent, received, lost, delay) = ledger(&path, &["--max-delay", "1s"], 0);
+    assert_eq!((sent, received, lost), (2, 2, 0));
+    assert_eq!((delay["min"].as_u64(), delay["max"].as_u64()), (Some(0), Some(150_000)));
+    assert_eq!(delay["negative"].as_u64(), Some(1));
+    let ends = ["latency", &path, "--direct", "can1", "--routed", "can2", "--max-delay", "1s"];
+    let shown = text(&ends, 0);
+    assert!(shown.contains("\n  1 delay below 0 by the stamps, counted as 0\n"), "{shown}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! All integration tests of this crate in one executable. The first line of each module states the machine that it needs.
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod align;
 mod analyzer;
 mod analyzer_cost;
 mod bare_metal;
@@ -10,6 +11,7 @@ mod canchar_rings;
 mod canchar_tools;
 mod capture;
 mod capture_adversary;
+mod capture_drive;
 mod capture_files;
 mod capture_host;
 mod capture_host_trouble;
@@ -17,6 +19,7 @@ mod capture_power_cut;
 mod capture_promise;
 mod capture_trouble;
 mod capture_uncounted;
+mod capture_windows;
 mod capture_wire;
 mod convert;
 mod convert_peers;
@@ -42,6 +45,7 @@ mod mistakes;
 mod namespaces;
 mod overrun;
 mod papers_page;
+mod published;
 mod random;
 mod recorder;
 mod report;
@@ -50,8 +54,10 @@ mod rules;
 mod rules_check;
 mod services;
 mod skip;
+mod status;
 mod study;
 mod synthetic;
+mod terminals;
 mod testbed;
 mod tour;
 mod tour_page;

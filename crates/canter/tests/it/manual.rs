@@ -31,16 +31,31 @@ fn every_command_has_a_page_with_its_examples() {
     }
 }
 
+/// The commands below a command, from its own help.
+fn subcommands(name: &str) -> Vec<String> {
+    let help = String::from_utf8(canter(&[name, "--help"]).stdout).unwrap();
+    let Some((_, list)) = help.split_once("\nCommands:\n") else { return Vec::new() };
+    let lines = list.lines().take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
+    let names = lines.filter_map(|line| line.split_whitespace().next().map(str::to_owned));
+    names.filter(|name| name != "help").collect()
+}
+
 #[test]
 fn help_fits_80_columns() {
+    let mut below = 0;
     for name in commands() {
-        for help in ["-h", "--help"] {
-            let text = String::from_utf8(canter(&[&name, help]).stdout).unwrap();
-            let long = text.lines().find(|line| line.chars().count() > 80);
-            // The line of an example may be longer: a command line cannot be broken.
-            assert!(long.is_none_or(|line| line.starts_with("  canter ")), "canter {name} {help}: {long:?}");
+        let pages = subcommands(&name);
+        below += pages.len();
+        let pages = pages.iter().map(|page| vec![name.as_str(), page.as_str()]);
+        for page in [vec![name.as_str()]].into_iter().chain(pages) {
+            for help in ["-h", "--help"] {
+                let text = String::from_utf8(canter(&[&page[..], &[help]].concat()).stdout).unwrap();
+                let long = text.lines().find(|line| line.chars().count() > 80);
+                assert!(long.is_none(), "canter {page:?} {help}: {long:?}");
+            }
         }
     }
+    assert!(below > 10, "rules, service, study and wire have commands: {below} found");
 }
 
 #[test]

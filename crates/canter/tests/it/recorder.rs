@@ -4,7 +4,7 @@ pub mod returning;
 
 pub use crate::wait::{eventually, state};
 
-use crate::testbed::program;
+use crate::{testbed::program, wait};
 
 use canter_io::{
     Frame, Identifier, Interface, LogLine,
@@ -223,7 +223,7 @@ impl Capture {
     }
 
     pub fn signal(&self, name: &str) {
-        sh(&format!("kill -{name} {}", self.id()));
+        wait::signal(&self.id(), name);
     }
 
     pub fn wait(mut self) -> Ended {

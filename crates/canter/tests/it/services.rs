@@ -6,6 +6,7 @@ use crate::{
     testbed::{DEADLINE, ip, output, start},
     wait::holds_in_time,
 };
+use serde_json::Value;
 use std::{fs, path::Path, thread, time::Duration};
 
 const CONFIGURATION: &str = r#"
@@ -22,6 +23,14 @@ output = "wrong.log"
 [capture.full]
 interfaces = ["vcan0"]
 output = "full/full-{run}.log"
+flush-interval = "500ms"
+
+[capture.events]
+interfaces = ["vcan0"]
+output = "event-{run}.log"
+trigger = ["7FF", "SIGUSR1"]
+before = "10s"
+after = "100ms"
 flush-interval = "500ms"
 
 [capture.device]
@@ -237,6 +246,36 @@ fn a_recording_on_a_full_disk_says_what_it_loses_and_continues_when_there_is_roo
     let verdict = format!("{lost} frames lost at the disk ({lost})");
     assert!(lost > 0 && journal(unit).contains(&verdict), "{verdict}: {}", journal(unit));
     output("umount", &[folder]);
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=services"]
+fn a_unit_with_triggers_keeps_the_time_around_a_frame_and_around_a_signal_of_systemctl() {
+    install();
+    let unit = "canter-capture@events";
+    output("systemctl", &["start", unit]);
+    assert_eq!(show(unit, "ActiveState"), "active", "{}", journal(unit));
+    let file = |number: u32| {
+        fs::read_to_string(format!("/var/lib/canter/event-0001-{number:06}.log")).unwrap_or_default()
+    };
+    send("vcan0", "100#01");
+    let status = || -> Value {
+        serde_json::from_str(&output("canter", &["status", "--quiet", "--json", "-"])).unwrap()
+    };
+    eventually("the frame waits in memory", || status()[0]["frames"] == 1);
+    assert_eq!(file(1), "", "nothing has happened yet");
+    output("systemctl", &["kill", "-s", "USR1", unit]);
+    eventually("the frame before the signal is in the file", || file(1).contains("vcan0 100#01"));
+    eventually("the window has ended", || {
+        send("vcan0", "101#02"); // time passes by the frames' stamps
+        status()[0]["file"].is_null()
+    });
+    send("vcan0", "7FF#03");
+    eventually("the frame is an event", || file(2).contains("vcan0 7FF#03"));
+    output("systemctl", &["stop", unit]);
+    assert_eq!(show(unit, "Result"), "success", "{}", journal(unit));
+    let said = journal(unit);
+    assert!(said.contains("2 events in 2 windows") && said.contains("capture: complete"), "{said}");
 }
 
 #[test]

@@ -45,12 +45,12 @@ fn every_condition_is_measured_and_told() {
         &folder,
         "conditions",
         "wire",
-        "methods = [\"can-gw\", \"bare-metal\"]\nloads = [\"none\", \"cpu\", \"ethernet-receive\", \"ethernet-tcp\"]\n\
+        "methods = [\"can-gw\", \"bare-metal\"]\nloads = [\"none\", \"cpu\", \"hackbench\", \"ethernet-receive\", \"ethernet-tcp\"]\n\
          rules = [\"eff=16\", \"xor\"]\nlens = [8]\ncount = 20\njitter = \"200us\"\n",
     );
     let events = inside(&file);
     let series = &series(&events);
-    assert_eq!(series.len(), 2 * 4 * 2);
+    assert_eq!(series.len(), 2 * 5 * 2);
     assert_eq!(events.len(), series.len() + 2, "an event for each, the beginning and the end");
     for one in series {
         let condition = &one["condition"];
@@ -62,7 +62,7 @@ fn every_condition_is_measured_and_told() {
         assert_eq!(one["unavailable"], "", "{one}");
         assert_eq!(one["ledger"]["received"], 20, "{one}");
         assert!(
-            ["none", "cpu", "ethernet-receive", "ethernet-tcp"]
+            ["none", "cpu", "hackbench", "ethernet-receive", "ethernet-tcp"]
                 .contains(&condition["load"].as_str().unwrap())
         );
         match condition["variant"].as_str().unwrap() {
@@ -77,6 +77,24 @@ fn every_condition_is_measured_and_told() {
     };
     // can-gw works in the interrupt, before any thread: only a load of interrupts is felt for certain.
     assert!(worst("ethernet-receive") > worst("none"), "a load that nobody feels is none: {series:#?}");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn what_is_sent_as_a_load_is_not_answered() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let lines =
+        "methods = [\"can-gw\"]\nloads = [\"ethernet-send\"]\nlens = [8]\ncount = 20\njitter = \"1ms\"\n";
+    let packets = |name: &str| -> u64 {
+        let path = format!("/sys/class/net/eth1/statistics/{name}_packets");
+        fs::read_to_string(path).unwrap().trim().parse().unwrap()
+    };
+    let before = ["tx", "rx"].map(packets);
+    let events = inside(&study(&folder, "sending", "wire", lines));
+    assert_eq!(series(&events)[0]["unavailable"], "", "{events:?}");
+    let [sent, received] = [packets("tx") - before[0], packets("rx") - before[1]];
+    assert!(sent > 100 && received < sent / 100, "{sent} sent, {received} received");
 }
 
 /// The gateway prints more at its end than a pipe holds.

@@ -169,7 +169,7 @@ pub fn ip(line: &str) {
 
 impl Running {
     pub fn signal(&self, name: &str) {
-        output("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
+        wait::signal(&self.child.id().to_string(), name);
     }
 
     /// The memory that the child has in use, in KiB.

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::Path,
+    process::Command,
     sync::{OnceLock, mpsc},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -66,6 +67,19 @@ pub fn holds_in_time(pause: Duration, mut holds: impl FnMut() -> bool) -> bool {
 pub fn state(task: &Path) -> char {
     let stat = fs::read_to_string(task.join("stat")).unwrap_or_default();
     stat.rsplit_once(") ").and_then(|(_, fields)| fields.chars().next()).unwrap_or('X')
+}
+
+/// Sends the signal `name` to a process. After `STOP` each thread has stopped, which kill(1) alone does not wait for.
+#[track_caller]
+pub fn signal(process: &str, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), process]).status().unwrap();
+    assert!(status.success(), "kill -{name} {process}: {status}");
+    if name == "STOP" {
+        let tasks = Path::new("/proc").join(process).join("task");
+        eventually("each thread has stopped", || {
+            fs::read_dir(&tasks).unwrap().all(|task| matches!(state(&task.unwrap().path()), 'T' | 'X'))
+        });
+    }
 }
 
 /// Runs `call` in a thread, and waits until that thread sleeps in it, or has ended.

@@ -226,6 +226,61 @@ fn a_gateway_is_measured_under_every_traffic_and_how_late_the_wire_was_stands_be
     }
 }
 
+#[test]
+#[ignore = "needs the lab: make test ONLY=wire"]
+fn the_meter_does_not_delay_the_gateway_that_it_measures() {
+    let _alone = alone();
+    let megabit = BitTiming::classic(1_000_000);
+    let _from = Nodes::up(&["t0"], "T", &megabit);
+    let _to = Nodes::up(&["t1", "t2"], "U", &megabit);
+    // A gateway that spins keeps the kernel's tick, which is in its tail.
+    for method in ["can-gw", "read+write"] {
+        let _gateway = Gateway::start("t0", "t1", method, &[]);
+        // Longer than the meter ever slept: it woke up beside the gateway, which then took 45 times the median. The kernel's
+        // own timers and threads make a few frames of 1000 take 1.5 to 2.5 times the median.
+        let options = ["latency", "--instrument", "wire", "--send", "T", "--routed", "U", "--count", "10000"];
+        let ended =
+            canter(&[&options[..], &["--traffic", "period=250us", "--json", "-"]].concat()).ended(LIMIT);
+        let one = series(&ended, 10_000);
+        let figure = |name: &str| one["latency_ns"][name].as_u64().unwrap();
+        assert!(10 * figure("p99") <= 11 * figure("p50"), "{method}: {}", one["latency_ns"]);
+        assert!(figure("max") <= 5 * figure("p50"), "{method}: {}", one["latency_ns"]);
+    }
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=wire"]
+fn more_frames_than_a_tap_keeps_are_refused_with_the_way_out() {
+    let _alone = alone();
+    let megabit = BitTiming::classic(1_000_000);
+    let _from = Nodes::up(&["t0"], "T", &megabit);
+    let _to = Nodes::up(&["t1", "t2"], "U", &megabit);
+    let capacity = Tap::open("T").unwrap().capacity();
+    let options = ["latency", "--instrument", "wire", "--send", "T", "--routed", "U", "--traffic", "flood"];
+    let ended = canter(&[&options[..], &["--count", &capacity.to_string()]].concat()).ended(LIMIT);
+    assert_eq!(ended.code, Some(4), "{ended:?}");
+    let expected = format!("bus T: its tap keeps {capacity} frames");
+    assert!(ended.complaint().starts_with(&expected), "{ended:?}");
+    assert!(ended.complaint().contains(&format!("tap_records={}", 2 * capacity)), "{ended:?}");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=wire"]
+fn on_a_real_time_kernel_a_node_s_thread_has_the_priority_of_an_interrupt_s() {
+    let _alone = alone();
+    let _node = Nodes::up(&["t0"], "T", &BitTiming::classic(1_000_000));
+    let is_realtime = std::fs::read_to_string("/sys/kernel/realtime").is_ok_and(|text| text.trim() == "1");
+    let processes = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    let stats = processes.filter_map(|path| std::fs::read_to_string(path.join("stat")).ok());
+    let threads: Vec<String> = stats.filter(|stat| stat.contains("(napi/t0-")).collect();
+    assert_eq!(threads.len(), usize::from(is_realtime), "{threads:?}");
+    for stat in threads {
+        // proc(5): rt_priority and policy are the 40th and the 41st word, SCHED_FIFO is 1.
+        let words: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        assert_eq!(words[37..39], ["50", "1"], "{stat}");
+    }
+}
+
 /// `canter latency` through a gateway from t0 on bus T to t1 on bus U.
 fn through(options: &[&str]) -> Ended {
     let fixed = ["latency", "--instrument", "wire", "--send", "T", "--routed", "U", "--through", "t0,t1"];

@@ -306,7 +306,7 @@ mod tests {
             let (verdict, found) = (Word::NoLonger, "<script>".to_owned());
             let verdict = Verdict {
                 study, claim, at, says, verdict, found, value, low, high, from, to, paper, plot: Some(plot),
-                cause: text(), second: None, boots: 1, frames: 100, kernels: Vec::new(), instruments: Vec::new(),
+                cause: text(), second: None, boots: 1, frames: 100, headline: false, kernels: Vec::new(), instruments: Vec::new(), days: Vec::new(),
             };
             let drawn = of(&verdict);
             let whole = drawn.is_empty() || drawn.starts_with("<svg") && drawn.ends_with("</svg>\n");

@@ -141,6 +141,68 @@ fn a_long_run_makes_a_small_page() {
     assert!(page.len() < 100_000, "{} bytes", page.len());
 }
 
+/// Three series under different conditions, of a boot.
+fn of_boot(boot: &str) -> ResultFile {
+    let latency = Latency {
+        count: 2,
+        min: 1,
+        p50: 1,
+        p90: 2,
+        p99: 2,
+        p999: 2,
+        max: 2,
+        negative: 0,
+        buckets: vec![[1, 1], [2, 1]],
+    };
+    let series = |len| Series {
+        method: "can-gw".into(),
+        condition: Condition { len, ..Condition::default() },
+        ledger: Ledger { sent: 2, received: 2, ..Ledger::default() },
+        latency_ns: Some(latency.clone()),
+        ..Series::default()
+    };
+    let environment = Environment { boot: boot.into(), ..Environment::default() };
+    ResultFile { study: "2011-fig8".into(), environment, ..file(vec![series(2), series(4), series(8)]) }
+}
+
+fn page(results: &[ResultFile]) -> String {
+    render(results, Beginning::Results, DRAWINGS).expect("it renders")
+}
+
+#[test]
+fn boots_of_an_experiment_are_one_section_that_counts_them() {
+    let page = page(&["a", "b", "c"].map(of_boot));
+    assert_eq!(page.matches("<section id=").count(), 1);
+    assert!(page.contains("The first of 3 boots"), "{page}");
+    assert!(page.contains("from 3 result files"), "{page}");
+}
+
+#[test]
+fn restores_of_one_boot_and_other_experiments_have_sections_of_their_own() {
+    let other = ResultFile { study: "2011-fig9".into(), ..of_boot("b") };
+    assert_eq!(page(&[of_boot("a"), of_boot("a"), other]).matches("<section id=").count(), 3);
+}
+
+#[test]
+fn every_condition_is_drawn_on_a_result_s_own_page_and_the_first_among_others() {
+    let drawn = |page: &str| page.matches("<figure class=\"profile\">").count();
+    let alone = page(&[of_boot("a")]);
+    let among = page(&[of_boot("a"), ResultFile { study: "2011-fig9".into(), ..of_boot("b") }]);
+    assert_eq!((drawn(&alone), drawn(&among)), (3, 6), "few conditions are drawn everywhere");
+    let many =
+        |boot| ResultFile { series: [of_boot(boot).series, of_other_lens()].concat(), ..of_boot(boot) };
+    let among = page(&[many("a"), ResultFile { study: "2011-fig9".into(), ..many("b") }]);
+    assert_eq!((drawn(&page(&[many("a")])), drawn(&among)), (5, 2), "of five conditions, the first");
+    assert_eq!(among.matches("each series sent 2 frames").count(), 10, "all have their numbers");
+}
+
+fn of_other_lens() -> Vec<Series> {
+    let mut series = of_boot("").series;
+    series.truncate(2);
+    series.iter_mut().for_each(|one| one.condition.len += 20);
+    series
+}
+
 /// A row that is not in the table: the total of frames that each result sent.
 const TOY: Drawing = Drawing {
     text: |numbers, _| format!("toy: {} frames were sent\n", toy_frames(numbers)),

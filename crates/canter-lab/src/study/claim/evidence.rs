@@ -26,7 +26,7 @@ pub struct FoundSeries<'a> {
     pub series: &'a Series,
 }
 
-/// The estimates of a statistic.
+/// The estimates of a statistic, one for each boot. Machines that were restored from one saved machine are one boot.
 pub struct Sample {
     pub boots: Vec<(usize, Estimate)>,
 }
@@ -38,6 +38,8 @@ pub struct Basis {
     pub frames: u64,
     pub kernels: BTreeSet<String>,
     pub instruments: BTreeSet<String>,
+    /// The days of the measurements, UTC.
+    pub days: BTreeSet<String>,
 }
 
 type Result<T> = std::result::Result<T, Outcome>;
@@ -88,6 +90,7 @@ impl<'a> Evidence<'a> {
             basis.frames = basis.frames.max(found.series.condition.frames);
             basis.kernels.insert(found.result.environment.flavour());
             basis.instruments.insert(found.series.instrument().to_owned());
+            basis.days.insert(found.result.environment.day().to_owned());
         }
         basis
     }
@@ -98,6 +101,12 @@ impl<'a> Evidence<'a> {
         let alike = |a: &FoundSeries<'_>, b: &FoundSeries<'_>| {
             a.series.condition == b.series.condition && a.series.method == b.series.method
         };
+        let build = |found: &FoundSeries<'a>| found.result.environment.commit.as_str();
+        if let Some(other) = found.iter().find(|one| build(one) != build(&found[0])) {
+            let [first, other] = [build(&found[0]), build(other)];
+            let wanted = self.complete(selector);
+            return unclear(format!("{wanted}: measured by two builds of canter (\"{first}\", \"{other}\")"));
+        }
         match found.iter().find(|one| !alike(one, &found[0])) {
             None => Ok(found),
             Some(other) => missing(format!(
@@ -120,7 +129,14 @@ impl<'a> Evidence<'a> {
                 Err(why) => unclear(format!("{}: {why}", name())),
             })
             .collect();
-        let boots = boots?;
+        let boots = distinct(boots?, &found);
+        if let Some(groups) = groups(&boots).filter(|_| statistic != Statistic::Max) {
+            let bound = match found[0].series.condition.bound.as_str() {
+                "" => "nobody bound sender, meter and interrupts to processors",
+                bound => bound,
+            };
+            return unclear(format!("{}: its boots fall into groups: {groups} ({bound})", name()));
+        }
         if statistic == Statistic::Max && boots.len() < BOOTS {
             return unclear(format!(
                 "{}: a worst case needs {BOOTS} boots, there are {} (at worst {:.1} µs)",
@@ -131,6 +147,43 @@ impl<'a> Evidence<'a> {
         }
         Ok(Sample { boots })
     }
+}
+
+/// The estimates without those of a boot that is there already.
+fn distinct(boots: Vec<(usize, Estimate)>, found: &[FoundSeries<'_>]) -> Vec<(usize, Estimate)> {
+    let mut seen = BTreeSet::new();
+    let mut distinct = Vec::new();
+    for (boot, found) in boots.into_iter().zip(found) {
+        let identity = found.result.environment.boot.clone();
+        if identity.is_empty() || seen.insert(identity) {
+            distinct.push(boot);
+        }
+    }
+    distinct
+}
+
+/// The least number of boots of a group; one boot alone is an outlier.
+const GROUP_BOOTS: usize = 2;
+/// Groups are farther apart than this share of the median, and than this many times what each extends over.
+const GROUPS_APART: f64 = 0.05;
+const GROUPS_NARROW: f64 = 4.0;
+
+/// The two groups that boots fall into, in words: something differs from boot to boot that nobody set. `None`: they are
+/// spread evenly, or too few.
+fn groups(boots: &[(usize, Estimate)]) -> Option<String> {
+    let mut values: Vec<f64> = boots.iter().map(|(_, estimate)| estimate.value).collect();
+    values.sort_by(f64::total_cmp);
+    let at = (GROUP_BOOTS..=values.len().checked_sub(GROUP_BOOTS)?)
+        .max_by(|&a, &b| (values[a] - values[a - 1]).total_cmp(&(values[b] - values[b - 1])))?;
+    let (lower, upper) = values.split_at(at);
+    let apart = upper[0] - lower[lower.len() - 1];
+    let extent = |group: &[f64]| group[group.len() - 1] - group[0];
+    let widest = extent(lower).max(extent(upper));
+    let median = values[values.len() / 2];
+    (apart > GROUPS_APART * median && apart > GROUPS_NARROW * widest).then(|| {
+        let group = |group: &[f64]| format!("{} at {:.2} µs", group.len(), group[group.len() / 2] / 1000.0);
+        format!("{}, {}", group(lower), group(upper))
+    })
 }
 
 impl Sample {
@@ -153,4 +206,28 @@ pub fn together(boots: &[Estimate]) -> Estimate {
     let low = boots.iter().map(|boot| boot.low).fold(f64::INFINITY, f64::min);
     let high = boots.iter().map(|boot| boot.high).fold(f64::NEG_INFINITY, f64::max);
     Estimate { value, low, high }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boots(values: &[f64]) -> Vec<(usize, Estimate)> {
+        values.iter().enumerate().map(|(file, &value)| (file, Estimate::exact(value))).collect()
+    }
+
+    #[test]
+    fn boots_of_two_values_are_groups_and_an_outlier_is_not() {
+        let two = groups(&boots(&[13_678.0, 15_992.0, 13_679.0, 15_997.0, 13_678.0]));
+        assert_eq!(two.as_deref(), Some("3 at 13.68 µs, 2 at 16.00 µs"));
+        for spread in [
+            &[13_678.0, 13_679.0, 13_678.0, 13_680.0, 15_992.0][..], // one outlier
+            &[10_000.0, 11_000.0, 12_000.0, 13_000.0, 14_000.0],
+            &[13_678.0, 13_678.0, 13_690.0, 13_690.0], // nearer than anybody would care
+            &[13_678.0, 15_992.0, 15_992.0],
+            &[],
+        ] {
+            assert_eq!(groups(&boots(spread)), None, "{spread:?}");
+        }
+    }
 }

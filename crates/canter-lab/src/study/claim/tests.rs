@@ -95,6 +95,37 @@ fn a_worst_case_needs_five_boots() {
 }
 
 #[test]
+fn restores_of_one_machine_are_one_boot_and_boots_of_two_builds_decide_nothing() {
+    let worst = RATIO.replace("p50", "max");
+    let boot = |boot: &str, commit: &str| {
+        let mut one = result("s", vec![series("a", 3000, 0), series("b", 1000, 0)]);
+        (one.environment.boot, one.environment.commit) = (boot.to_owned(), commit.to_owned());
+        one
+    };
+    let restored = decide(&worst, &["x"; 5].map(|id| boot(id, "")));
+    assert!(restored.found.contains("needs 5 boots, there are 1"), "{restored:?}");
+    let own = ["a", "b", "c", "d", "e"];
+    assert_eq!(decide(&worst, &own.map(|id| boot(id, ""))).finding, Finding::Within);
+    let mixed = decide(RATIO, &[boot("a", "1234567"), boot("b", "89abcde")]);
+    assert_eq!(mixed.finding, Finding::Unclear);
+    assert!(mixed.found.contains("two builds of canter"), "{mixed:?}");
+}
+
+#[test]
+fn boots_that_fall_into_groups_decide_nothing_and_the_account_says_why() {
+    let boot = |ns, bound: &str| {
+        let mut one = series("a", ns, 0);
+        bound.clone_into(&mut one.condition.bound);
+        result("s", vec![one, series("b", 1000, 0)])
+    };
+    let two_kinds = |bound| decide(RATIO, &[2500, 3000, 2500, 3000, 2500].map(|ns| boot(ns, bound)));
+    let free = two_kinds("");
+    assert_eq!(free.finding, Finding::Unclear);
+    assert!(free.found.contains("3 at 2.50 µs, 2 at 3.00 µs (nobody bound"), "{free:?}");
+    assert!(two_kinds("everything on the only processor").found.contains("(everything on the only"));
+}
+
+#[test]
 fn the_instrument_s_own_time_is_taken_off_and_widens_the_interval_when_it_is_a_large_part() {
     let with_floor = |ns, floor_ns| Series { floor_ns, ..series("a", ns, 0) };
     let decided =

@@ -1,10 +1,10 @@
-//! Loads of a network card: `ping` of iputils in either direction, and a TCP stream of this program.
+//! Loads of a network card: `ping` of iputils to the gateway, datagrams from it, and a TCP stream of this program.
 
 use super::super::ethernet::Ethernet;
 use super::row::{CANTER, LoadCommand, LoadRow};
 use std::{
     io::{self, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, UdpSocket},
     thread,
     time::Duration,
 };
@@ -21,17 +21,30 @@ pub const RECEIVE: LoadRow = LoadRow {
     work: &[],
 };
 
-/// The load by `ping -f -s 60000` from the gateway's network card.
+/// The load by `ping -f` with its 56 bytes to the gateway's network card.
+pub const SMALL: LoadRow = LoadRow {
+    name: "ethernet-receive-small",
+    ethernet: true,
+    lines: |ethernet| {
+        let pings_to_gateway =
+            |at: &Ethernet| at.on_the_other_side(&["ping", "-f", "-q", &at.gateway_address]);
+        ethernet.map(pings_to_gateway).map(LoadCommand::elsewhere).into_iter().collect()
+    },
+    work: &[],
+};
+
+/// The load by datagrams of 60 000 bytes from the gateway's network card, which nobody echoes.
 pub const SEND: LoadRow = LoadRow {
     name: "ethernet-send",
     ethernet: true,
     lines: |ethernet| {
-        let pings_from_gateway = |at: &Ethernet| {
-            LoadCommand::beside_gateway(&["ping", "-f", "-q", "-s", "60000", &at.other_address])
+        let source = |at: &Ethernet| {
+            let words = [CANTER, "study", "load", "udp-source", "--to", &at.silent_address];
+            LoadCommand::beside_gateway(&words)
         };
-        ethernet.map(pings_from_gateway).into_iter().collect()
+        ethernet.map(source).into_iter().collect()
     },
-    work: &[],
+    work: &[("udp-source", |to| udp_source(address(to)?))],
 };
 
 /// The load by a TCP stream to the gateway at full speed.
@@ -48,6 +61,21 @@ pub const TCP: LoadRow = LoadRow {
     },
     work: &[("tcp-sink", |to| tcp_sink(address(to)?)), ("tcp-source", |to| tcp_source(address(to)?))],
 };
+
+/// The bytes of a datagram, as many as the papers' pings had.
+const DATAGRAM_BYTES: usize = 60_000;
+
+/// Sends without end; an answer that the port is closed is no reason to stop.
+fn udp_source(to: &str) -> io::Result<()> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    let bytes = vec![0x55; DATAGRAM_BYTES];
+    loop {
+        match socket.send_to(&bytes, (to, PORT)) {
+            Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => return Err(error),
+            _ => {}
+        }
+    }
+}
 
 /// The port of the discard service (9), plus 10000.
 const PORT: u16 = 10009;

@@ -4,5 +4,13 @@ use super::{cpu, disk, ethernet, row::LoadRow};
 
 const NONE: LoadRow = LoadRow { name: "none", ethernet: false, lines: |_| Vec::new(), work: &[] };
 
-pub static LOADS: &[LoadRow] =
-    &[NONE, cpu::LOAD, ethernet::RECEIVE, ethernet::SEND, ethernet::TCP, disk::LOAD];
+pub static LOADS: &[LoadRow] = &[
+    NONE,
+    cpu::SOCKETS,
+    cpu::PIPES,
+    ethernet::RECEIVE,
+    ethernet::SMALL,
+    ethernet::SEND,
+    ethernet::TCP,
+    disk::LOAD,
+];

@@ -11,18 +11,18 @@ Each sentence of the papers on which canter builds, with a criterion and the ver
 - **holds**: the whole interval lies within the bounds, by every instrument that measured it;
 - **no longer so**: it lies outside, and the change of Linux since the paper that is the reason is named;
 - **not by this instrument**: the lab's clock lacks the cost, or its machine the part, that the claim is about;
-- **open**: the interval contains a bound, the cause is not known, two instruments disagree, or the series cannot carry a
-  judgement;
+- **open**: the interval contains a bound, the cause is not known, two instruments disagree, or the series cannot
+  carry a judgement;
 - **not measured yet**: no kept series measured it.
 
-Bounds derive from the paper's own number and stand in the study file. [studies.md](studies.md#claims) says how claims are
-decided.
+Bounds derive from the paper's own number and stand in the study file. [studies.md](studies.md#claims) says how
+claims are decided.
 
     canter study run 2011-fig8                  measures one of them again, in the lab
     canter study verdicts canter-results        decides every claim by what is in a folder
 
-All times are of the lab's virtual clock, where an instruction takes 1 ns (or what a study says) and there are no caches and
-no bus cycles: ratios are compared, not times. No statistic contains the instrument's own time.
+All times are of the lab's virtual clock, where an instruction takes 1 ns (or what a study says) and there are no caches
+and no bus cycles: ratios are compared, not times. No statistic contains the instrument's own time.
 ";
 
 pub fn of(verdicts: &Verdicts) -> String {

@@ -104,3 +104,110 @@ proptest! {
         let _ = parse("f", &text);
     }
 }
+
+const DATABASE: &str = "BO_ 291 Engine: 8 ECU
+ SG_ Mode M : 0|4@1+ (1,0) [0|0] \"\" Dash
+ SG_ Speed : 9|14@1+ (0.25,0) [0|4000] \"rpm\" Dash
+ SG_ Heat m1 : 31|12@0- (1,40) [0|0] \"C\" Dash
+ SG_ Cold m0 : 30|8@0- (1,40) [0|0] \"C\" Dash
+ SG_ Twin : 12|8@1+ (1,0) [0|0] \"\" Dash
+
+BO_ 292 Brake: 8 ECU
+ SG_ Twin : 0|8@1+ (1,0) [0|0] \"\" Dash
+
+BO_ 293 Long: 64 ECU
+ SG_ Late : 500|8@1+ (1,0) [0|0] \"\" Dash
+
+VAL_ 291 Mode 0 \"Off\" 1 \"Hot\" ;
+";
+
+fn with_database(line: &str) -> Result<RuleSet> {
+    let load = |name: &str| match name {
+        "car.dbc" => Database::parse(DATABASE).map_err(|error| error.to_string()),
+        _ => Err(format!("{name}: read: no such file")),
+    };
+    parse_with("rules.toml", &format!("{ROUTE_LINE}dbc = [\"car.dbc\"]\n{line}"), &load)
+}
+
+#[test]
+fn a_signal_is_set_and_all_other_bits_stay() {
+    let edit = |line: &str, frame: &str| {
+        let set = with_database(line).unwrap();
+        let rule = &set.routes[0].policy.rules[0];
+        let mut frame: canter_io::Frame = frame.parse().unwrap();
+        assert!(rule.filters.iter().any(|filter| filter.matches(&frame)), "{line}");
+        super::super::edit::Edit::new(&rule.change, frame.is_fd()).unwrap().apply(&mut frame).unwrap();
+        frame.to_string()
+    };
+    let set = "set = { Speed = 900 }";
+    // 3600 in 14 bits from bit 9 on.
+    assert_eq!(edit(set, "123#FFFFFFFFFFFFFFFF"), "123#FF211CFFFFFFFFFF".replace("211C", "219C"));
+    assert_eq!(edit(set, "123#0000000000000000"), "123#00201C0000000000");
+    assert_eq!(edit("set = { Engine.Speed = 900.0 }", "123#00"), "123#00");
+    assert_eq!(edit("set = { Mode = \"Hot\", Heat = 39 }", "123#F000000000"), "123#F10000FFF0");
+    // What comes before set in the order of operations changes other bits only; set.data is the ground of the signals.
+    let all = "and = { data = \"0F0F0F\" }\nor = { data = \"800180\" }\nxor = { data = \"FFFFFF\" }\nset = { Mode = 5 }";
+    assert_eq!(edit(all, "123#FFFFFF"), "123#75F070");
+    assert_eq!(edit("set = { data = \"FF\", Mode = 0 }", "123#112233"), "123#F00000");
+    assert_eq!(edit("filter = [\"Brake\"]\nset = { Twin = 7 }", "124#0011"), "124#0711");
+    assert_eq!(
+        edit("frames = \"fd\"\nset = { Late = 255 }", &format!("125##0{}", "00".repeat(64)))[130..],
+        *"F00F"
+    );
+}
+
+#[test]
+fn names_of_messages_are_filters() {
+    let set = with_database("filter = [\"Engine\", \"200\"]").unwrap();
+    let filters = &set.routes[0].policy.rules[0].filters;
+    assert_eq!(filters.iter().map(select::show).collect::<Vec<_>>(), ["123", "200"]);
+}
+
+#[test]
+fn signals_that_cannot_be_set_are_refused_with_the_way_out() {
+    for (line, expected) in [
+        ("set = { Sped = 1 }", "5:9: set: no message has the signal Sped (did you mean Speed?)"),
+        ("set = { Engin.Speed = 1 }", "set: no message is named Engin (did you mean Engine?)"),
+        ("set = { Engine.Sped = 1 }", "5:16: set: Engine has no signal Sped (did you mean Speed?)"),
+        ("set = { Twin = 1 }", "set: Twin is in several messages: Engine, Brake (name one: Message.Twin)"),
+        ("set = { Speed = 1, Brake.Twin = 1 }", "set: no message has all of these signals"),
+        (
+            "set = { Speed = 4000.25 }",
+            "set: Speed: 4000.25 is out of range: the database allows 0 to 4000 rpm",
+        ),
+        ("set = { Mode = 16 }", "set: Mode: 16 does not fit into its 4 bits"),
+        (
+            "set = { Speed = 900.1 }",
+            "set: Speed: 900.1 is none of its values: the nearest is 900 rpm (steps of 0.25)",
+        ),
+        ("set = { Mode = \"Hat\" }", "set: Mode: \"Hat\" is no text of its value table (did you mean Hot?)"),
+        ("set = { Mode = true }", "set: Mode: must be a number, or a text of its value table"),
+        (
+            "set = { Heat = 1 }",
+            "set: Heat: is multiplexed: frames have it only where Mode is \"Hot\" (set Mode = \"Hot\", too)",
+        ),
+        (
+            "set = { Mode = 0, Heat = 1 }",
+            "set: Heat: is multiplexed out: frames have it where Mode is \"Hot\"",
+        ),
+        ("set = { Speed = 0, Engine.Twin = 1 }", "overlaps another signal that the rule sets"),
+        (
+            "filter = [\"123\", \"124\"]\nset = { Speed = 0 }",
+            "set: the rule's filters pass other frames than those of Engine",
+        ),
+        ("filter = [\"Engin\"]", "filter: \"Engin\" is not an identifier of 3"),
+        ("frames = \"classic\"\nset = { Late = 0 }", "set: Late: lies behind the end of the rule's frames"),
+        ("or = { Speed = 0 }", "\"Speed\": unknown key"),
+    ] {
+        let fault = with_database(line).map_or_else(|fault| fault.to_string(), |_| String::new());
+        assert!(fault.contains(expected), "{line}: {fault}");
+        assert_eq!(fault.lines().count(), 1, "{fault}");
+    }
+    let no_database = complaint(&format!("{ROUTE_LINE}set = {{ EngineSpeed = 1 }}"));
+    assert!(
+        no_database.contains("\"EngineSpeed\": unknown key") && no_database.contains("a signal needs dbc"),
+        "{no_database}"
+    );
+    let missing = complaint(&format!("{ROUTE_LINE}dbc = [\"x.dbc\"]"));
+    assert!(missing.starts_with("rules.toml:4:8: dbc: x.dbc"), "{missing}");
+}

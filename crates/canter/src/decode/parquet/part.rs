@@ -31,12 +31,6 @@ pub struct Job {
     pub batch: Batch,
 }
 
-/// A complete file under a temporary name, and its path.
-pub struct Part {
-    pub beside: TempPath,
-    pub path: PathBuf,
-}
-
 fn name(signal: &Signal) -> String {
     if TAKEN.contains(&signal.name.as_str()) {
         format!("{}_signal", signal.name)
@@ -47,12 +41,12 @@ fn name(signal: &Signal) -> String {
 
 impl Job {
     /// Decodes and writes; also how many payloads are short, and how many have a selector that selects nothing.
-    pub fn write(self) -> failure::Result<(Part, (u64, u64))> {
+    pub fn write(self) -> failure::Result<((TempPath, PathBuf), (u64, u64))> {
         let (file, beside) =
             beside(&self.path).map_err(|error| output_failure(&self.path, error))?.into_parts();
         self.encode(file).map_err(|error| parquet_failure(&self.path, error))?;
         let fits = self.message.fits(&self.batch);
-        Ok((Part { beside, path: self.path }, fits))
+        Ok(((beside, self.path), fits))
     }
 
     fn signals(&self) -> impl Iterator<Item = &Signal> {

@@ -45,7 +45,7 @@ fn row(trace: &Trace) -> String {
     let texts = [
         plain(&trace.name),
         plain(&trace.bus),
-        trace.count.to_string(),
+        format!("{}{}", trace.count, trace.not_drawn()),
         trace.text(trace.low()),
         trace.text(trace.mean()),
         trace.text(trace.high()),
@@ -91,13 +91,15 @@ fn drawing(n: usize, trace: &Trace, end_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::databases::number::Digits;
 
     #[test]
     fn a_page_has_a_drawing_and_a_row_for_each_signal_and_loads_nothing() {
-        let mut trace = Trace::new("Engine.<Speed>".into(), "can0".into(), "rpm".into(), Some(1));
+        let mut trace = Trace::new("Engine.<Speed>".into(), "can0".into(), "rpm".into(), Digits::Decimals(1));
         (0..1000).for_each(|n| trace.push(n * 10_000_000, n as f64 / 2.0));
         let constant = {
-            let mut constant = Trace::new("Engine.Mode".into(), "can0".into(), String::new(), Some(0));
+            let mut constant =
+                Trace::new("Engine.Mode".into(), "can0".into(), String::new(), Digits::Decimals(0));
             constant.push(0, 3.0);
             constant
         };

@@ -1,7 +1,7 @@
 //! A signal over time in bounded memory: the lowest and the highest value of each interval. When the intervals do not reach,
 //! they become twice as long.
 
-use crate::decode::number;
+use crate::databases::number::Digits;
 use canter_signals::Value;
 
 /// Intervals at most: two for each pixel of a page.
@@ -23,7 +23,7 @@ pub struct Trace {
     pub name: String,
     pub bus: String,
     pub unit: String,
-    decimals: Option<usize>,
+    digits: Digits,
     pub count: u64,
     /// Values that are no numbers, which cannot be drawn.
     pub not_numbers: u64,
@@ -44,9 +44,9 @@ impl Interval {
 }
 
 impl Trace {
-    pub fn new(name: String, bus: String, unit: String, decimals: Option<usize>) -> Self {
+    pub fn new(name: String, bus: String, unit: String, digits: Digits) -> Self {
         let (interval_ns, intervals) = (INTERVAL_NS, Vec::new());
-        Self { name, bus, unit, decimals, count: 0, not_numbers: 0, sum: 0.0, interval_ns, intervals }
+        Self { name, bus, unit, digits, count: 0, not_numbers: 0, sum: 0.0, interval_ns, intervals }
     }
 
     /// Adds a value at this time since the first frame.
@@ -108,9 +108,17 @@ impl Trace {
         self.intervals.iter().rev().flatten().next().map_or(f64::NAN, |one| one.last)
     }
 
+    /// What the drawing lacks: ` (2 NaN or infinite: not drawn)`; empty when it has all values.
+    pub fn not_drawn(&self) -> String {
+        match self.not_numbers {
+            0 => String::new(),
+            count => format!(" ({count} NaN or infinite: not drawn)"),
+        }
+    }
+
     /// A value of the signal, for people.
     pub fn text(&self, value: f64) -> String {
-        number::readable(Value::Float(value), self.decimals)
+        self.digits.readable(Value::Float(value))
     }
 
     /// A line of blocks: the highest value of each part of the time up to `end_ns`; blank where there is none.
@@ -139,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn trace(values: &[(u64, f64)]) -> Trace {
-        let mut trace = Trace::new("S".into(), "can0".into(), String::new(), Some(0));
+        let mut trace = Trace::new("S".into(), "can0".into(), String::new(), Digits::Decimals(0));
         values.iter().for_each(|&(at, value)| trace.push(at, value));
         trace
     }

@@ -1,12 +1,15 @@
-//! The buses on the screen: a row each or, if the rows would leave too little room for identifiers, a short cell each.
+//! The buses on the screen: a heading each above its identifiers; and, above the list, a row each or a short cell each.
 
 use super::{Line, Style, width};
-use crate::top::census::{Bus, Census};
+use crate::{
+    recordings::natural_order,
+    top::census::{Bus, Census},
+};
 
 /// How buses are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buses {
-    /// Rows if they leave half of the screen, otherwise cells.
+    /// Cells above a list of headings that does not fit; above other lists rows, if they leave half of the screen.
     #[default]
     Fit,
     /// Always rows.
@@ -24,10 +27,12 @@ impl Buses {
         }
     }
 
-    /// The lines of the buses, with a head. `room` is the number of lines for buses and identifiers together.
-    pub fn lines(self, census: &Census, room: usize, columns: usize) -> Vec<Line> {
+    /// The lines of the buses, with a head. `room` is the number of lines for buses and identifiers together; `is_grouped` says
+    /// that the buses are headings of the list, too.
+    pub fn lines(self, census: &Census<'_>, room: usize, columns: usize, is_grouped: bool) -> Vec<Line> {
         match self {
             Self::Hidden => Vec::new(),
+            Self::Fit if is_grouped => cells(census, room / 2, columns),
             Self::Fit if census.buses.len() + 1 > room / 2 => cells(census, room / 2, columns),
             Self::Fit | Self::Rows => rows(census),
         }
@@ -35,13 +40,9 @@ impl Buses {
 }
 
 /// The buses as they are shown: existing ones first, then by name, can2 before can10.
-fn in_order(census: &Census) -> Vec<&Bus> {
+pub fn in_order<'a>(census: &'a Census<'_>) -> Vec<&'a Bus> {
     let mut buses: Vec<&Bus> = census.buses.values().collect();
-    buses.sort_by_key(|bus| {
-        let name = bus.interface.name.as_str();
-        let word = name.trim_end_matches(|last: char| last.is_ascii_digit());
-        (bus.gone, word, name[word.len()..].parse().unwrap_or(0u64), name)
-    });
+    buses.sort_by_key(|bus| (bus.gone, natural_order(&bus.interface.name)));
     buses
 }
 
@@ -57,7 +58,39 @@ fn style(alarm: bool) -> Style {
     if alarm { Style::Alarm } else { Style::Plain }
 }
 
-fn rows(census: &Census) -> Vec<Line> {
+/// Narrower screens have short headings.
+const WIDE: usize = 76;
+
+/// The heading of a bus above its identifiers, in columns that line up below each other. A narrow one begins with the state if
+/// that is a problem.
+pub fn heading(bus: &Bus, width: usize, columns: usize) -> Line {
+    let (state, errors, lost) = (bus.state(), bus.errors(), bus.lost());
+    let is_alarm = !is_healthy(&state);
+    let head = format!("{:width$} {:>7}", bus.interface.name, load(bus));
+    if columns < WIDE {
+        let state = if is_alarm { format!("  {state}") } else { String::new() };
+        return vec![
+            (Style::Bus, format!("{head} {:>7.0}/s", bus.frames_per_s)),
+            (Style::Alarm, state),
+            (heading_style(errors > 0), format!("  {errors} err")),
+            (heading_style(lost > 0), format!("  {lost} lost")),
+        ];
+    }
+    let mut line = vec![
+        (Style::Bus, format!("{head} {:>8.1} frames/s", bus.frames_per_s)),
+        (heading_style(errors > 0), format!("  {errors} {}", if errors == 1 { "error" } else { "errors" })),
+        (heading_style(lost > 0), format!("  {lost} lost")),
+        (heading_style(is_alarm), format!("  {state}")),
+    ];
+    line.extend(bus.rate.map(|rate| (Style::Bus, format!("  {} bit/s", rate.nominal))));
+    line
+}
+
+fn heading_style(alarm: bool) -> Style {
+    if alarm { Style::Alarm } else { Style::Bus }
+}
+
+fn rows(census: &Census<'_>) -> Vec<Line> {
     let width = width(census);
     let head = ["BIT/S", "LOAD", "FRAMES/S", "ERRORS", "LOST"].map(|name| format!("{name:>9}")).join(" ");
     let mut lines = vec![vec![(Style::Head, format!("{:width$} {:<14}{head}", "BUS", "STATE"))]];
@@ -90,7 +123,7 @@ fn cell(bus: &Bus) -> (bool, String) {
 
 /// The lines of cells, as many in a line as fit, `room` lines at most. The last cell has the number of buses that are not
 /// shown.
-fn cells(census: &Census, room: usize, columns: usize) -> Vec<Line> {
+fn cells(census: &Census<'_>, room: usize, columns: usize) -> Vec<Line> {
     let (buses, width) = (in_order(census), width(census));
     let in_line = ((columns + 2) / (width + 19)).max(1);
     let cells_max = room.saturating_sub(1).max(1) * in_line;
