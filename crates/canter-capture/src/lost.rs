@@ -1,27 +1,32 @@
-//! The places where a recording loses frames.
+//! The places where a recording loses frames, and where each is counted. `judge::lost` adds them up.
+//!
+//! No place here, and yet never a complete recording: a frame of an interface that has no name for it (`Buses::copy_wanted`:
+//! in doubt), one that is nowhere in the balance (`Fault::Inside`), those of an interface that was removed before its counters
+//! were read (`Fault::Removed`), and all of a thread that panicked (`Account::of_written`).
 
 use serde::Serialize;
 
 /// Where frames were lost, and how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// Overruns of a controller or driver: events, each of at least one frame.
+    /// Overruns of a controller or driver: events, each of at least one frame (`FrameCounters::overruns`).
     pub overrun_events: u64,
-    /// Discarded by a driver or the network stack on reception.
+    /// Discarded by a driver or the network stack on reception: the growth of the interface's `dropped`, without the backlog's.
     pub driver: u64,
-    /// A processor's backlog was full; counts frames of every interface, also Ethernet.
+    /// A processor's backlog was full; counts frames of every interface, also Ethernet (`canter_io::loss::Watch`).
     pub backlog: u64,
-    /// The recorder's ring, or one of its sockets, was full.
+    /// The recorder's ring, or one of its sockets, was full (`Source::ring_drops`, `Source::own_drops`).
     pub ring: u64,
-    /// The receive queue of a canchar device's open file was full.
+    /// The receive queue of a canchar device's open file was full (`Source::own_drops`).
     pub device: u64,
-    /// The RAM queue (`--buffer`) was full.
+    /// The RAM queue (`--buffer`) was full (`Keeper::keep`).
     pub queue: u64,
-    /// Not written because of a disk error.
+    /// Not written because of a disk error (`Output::write`, `Output::lose_file`), or because the disk still stalled at the end
+    /// (`Account::given_up`).
     pub disk: u64,
-    /// The memory for frames before an event (`--window-buffer`) was full.
+    /// The memory for frames before an event (`--window-buffer`) was full (`Output::lose_to_window`).
     pub window: u64,
-    /// Counted by an interface, never received by the recorder, and not counted at any other place.
+    /// Counted by an interface, never received by the recorder, and not counted at any other place (`judge::Unexplained`).
     pub unaccounted: u64,
 }
 

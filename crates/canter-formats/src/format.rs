@@ -19,6 +19,7 @@
 //!     write: Some(Write::File(|output, _options| Ok(Box::new(Encoder::new(output))))),
 //!     grows: true,
 //!     keeps: Some(Keeps { direction: Directions::None, ..Keeps::ALL }),
+//!     holds_name: |name| !name.is_empty() && !name.contains(|c: char| c == ';' || c.is_control()),
 //!     ..Format::PLAIN
 //! };
 //!
@@ -48,6 +49,11 @@
 //!
 //!     fn place(&self, _source: &Source) -> String {
 //!         format!("line {}", self.line)
+//!     }
+//!
+//!     /// Behind a damaged line, `--salvage` reads on with the next one.
+//!     fn resume(&mut self, source: &mut Source) -> io::Result<bool> {
+//!         source.skip_line().map(|()| true)
 //!     }
 //! }
 //!

@@ -167,7 +167,14 @@ macro_rules! check {
         fn $name() {
             check($format);
         }
-    )*};
+    )*
+        #[test]
+        fn each_format_is_changed_here() {
+            let changed = [$($format),*];
+            let missing: Vec<_> = FORMATS.iter().filter(|format| !changed.contains(&format.name)).collect();
+            assert!(missing.is_empty(), "add a line to check!: {missing:?}");
+        }
+    };
 }
 
 check! {

@@ -1,4 +1,11 @@
 //! The seam of instruments, which send frames, take both stamps and report their floor; and the setup of a measurement.
+//!
+//! | instrument | stamp on the direct bus | on the routed bus | taken off where a frame takes time |
+//! | --- | --- | --- | --- |
+//! | `sockets` | reception | reception | the frame's time on the routed bus |
+//! | `cards` | the command that sends | reception | its time on both buses |
+//! | `wires` | delivery to the gateway's node | start of frame | nothing |
+//! | `analyzed` | the sender's driver begins to send | the gateway's driver begins to send | nothing |
 
 use super::experiment::{Experiment, Outcome, Port, Sending, Surroundings};
 use canter_cli::{
