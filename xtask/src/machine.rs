@@ -55,6 +55,8 @@ pub struct Module {
     pub is_of_host: bool,
     pub needs: Vec<String>,
     pub limit: Duration,
+    /// On how many machines its tests run side by side.
+    pub parts: usize,
 }
 
 impl Module {
@@ -100,6 +102,7 @@ fn parse(package: &str, name: &str, text: &str) -> Result<Option<Module>, String
         is_of_host: false,
         needs: Vec::new(),
         limit: LIMIT,
+        parts: 1,
     };
     let mut main_in_all = false;
     for line in text.lines().map_while(|line| line.strip_prefix("//@")) {
@@ -128,6 +131,10 @@ fn parse(package: &str, name: &str, text: &str) -> Result<Option<Module>, String
             "limit" => {
                 module.limit =
                     duration(value).ok_or_else(|| format!("//@ limit: {value}: not a time (20m)"))?
+            }
+            "parts" => {
+                let parts = value.parse().ok().filter(|parts| (2..=9).contains(parts));
+                module.parts = parts.ok_or_else(|| format!("//@ parts: {value}: not 2…9"))?;
             }
             "in" if value == "all" => main_in_all = true,
             _ => return Err(format!("//@{line}: not known here")),
@@ -186,7 +193,7 @@ mod tests {
     #[test]
     fn all_that_the_first_lines_may_state_is_read() {
         let text = "//@ machine: --bus wire --clock virtual\n//@ also: all --kernel 6.1 --cpus 2\n//@ also: gate lab\n\
-                    //@ needs: target/python target/vblf\n//@ limit: 20m\n//@ in: all\n//! A module.\n//@ limit: 1s\n#[test]\n";
+                    //@ needs: target/python target/vblf\n//@ limit: 20m\n//@ parts: 2\n//@ in: all\n//! A module.\n//@ limit: 1s\n#[test]\n";
         let module = parsed(text).unwrap().unwrap();
         let lab = |options: &str, all_only| Place { machine: Machine::Lab(options.to_owned()), all_only };
         assert_eq!(
@@ -194,7 +201,7 @@ mod tests {
             [lab("--bus wire --clock virtual", true), lab("--kernel 6.1 --cpus 2", true), lab("", false)]
         );
         assert_eq!(module.needs, ["target/python", "target/vblf"]);
-        assert_eq!(module.limit, Duration::from_secs(1200));
+        assert_eq!((module.limit, module.parts), (Duration::from_secs(1200), 2));
     }
 
     #[test]
@@ -241,6 +248,8 @@ mod tests {
             "also: some lab",
             "limit: 20",
             "limit: m",
+            "parts: 1",
+            "parts: two",
             "in: gate",
             "need: x",
         ] {

@@ -221,7 +221,7 @@ impl Planner<'_> {
         let mut problems: Vec<String> =
             executables.iter().filter_map(|executable| self.unreached(executable)).collect();
         for item in self.chosen {
-            lines.extend(executables.iter().filter_map(|executable| self.guest(item, executable)));
+            lines.extend(executables.iter().flat_map(|executable| self.guest(item, executable)));
             lines.extend(executables.iter().flat_map(|executable| self.unit(item, executable)));
             match item.what {
                 What::Documentation => lines.push(self.documentation()),
@@ -273,13 +273,26 @@ impl Planner<'_> {
         lines.filter_map(line).collect()
     }
 
-    /// The tests of a module in the lab, or its ignored ones on the host.
-    fn guest(&self, item: &Item, executable: &Executable) -> Option<Planned> {
-        let (module, machine) =
-            item.module_of(executable).filter(|(_, machine)| **machine != Machine::Host)?;
+    /// The tests of a module in the lab, or its ignored ones on the host: a line for each of its parts, which have every so
+    /// manieth test.
+    fn guest(&self, item: &Item, executable: &Executable) -> Vec<Planned> {
+        let Some((module, machine)) =
+            item.module_of(executable).filter(|(_, machine)| **machine != Machine::Host)
+        else {
+            return Vec::new();
+        };
         let (tests, whole) = (item.chosen_tests(executable), item.tests.is_empty());
-        let planned = self.rust(item.id(), executable, machine, module.limit, tests, whole)?;
-        Some(Planned { needs: module.needs.clone(), ..planned })
+        let parts = if whole { module.parts } else { 1 };
+        let part = |number: usize| {
+            let id = match parts {
+                1 => item.id(),
+                _ => format!("{} ({} of {parts})", item.id(), number + 1),
+            };
+            let tests = tests.iter().skip(number).step_by(parts).cloned().collect();
+            let planned = self.rust(id, executable, machine, module.limit, tests, whole)?;
+            Some(Planned { needs: module.needs.clone(), ..planned })
+        };
+        (0..parts).filter_map(part).collect()
     }
 
     /// A line of these tests of an executable; `whole`: these are all that an item, or all those of the host, have.
@@ -388,6 +401,7 @@ mod tests {
             is_of_host: machines[0].0 == "host",
             needs: Vec::new(),
             limit: LIMIT,
+            parts: 1,
         }
     }
 
@@ -475,6 +489,28 @@ mod tests {
             ("/t/lab".to_owned(), vec![test.clone(), lab])
         );
         assert_eq!(others(module("notation", &[("host", false)])), ("/t/it-1".to_owned(), vec![test]));
+    }
+
+    #[test]
+    fn a_module_of_two_parts_is_two_lines_and_a_chosen_test_one() {
+        let built = built("it", &[], &["wire::a", "wire::b", "wire::c"]);
+        let wire = Module { parts: 2, ..module("wire", &[("--bus wire", false)]) };
+        let items = items(vec![wire], &[], true);
+        let (root, canter) = (Path::new("/r"), Path::new("/t/canter"));
+        let planned = |words: &[&str]| {
+            let chosen = choose(&items, words, false).unwrap();
+            let (lines, problems) = Planner { root, canter, built: &built, items: &items, chosen: &chosen }.plan();
+            assert_eq!(problems, [""; 0]);
+            let lines = lines.into_iter().filter(|one| !one.package.is_empty());
+            let tests = |line: &Line| line.words.join(" ").split_once("--exact ").unwrap().1.to_owned();
+            lines.map(|one| (one.whole, format!("{}: {}", one.line.id, tests(&one.line)))).collect::<Vec<_>>()
+        };
+        let whole = |line: &str| (true, line.to_owned());
+        assert_eq!(
+            planned(&["canter::wire"]),
+            [whole("canter::wire (1 of 2): wire::a wire::c"), whole("canter::wire (2 of 2): wire::b")]
+        );
+        assert_eq!(planned(&["wire::b"]), [(false, "canter::wire: wire::b".to_owned())]);
     }
 
     #[test]

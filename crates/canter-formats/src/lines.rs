@@ -145,19 +145,44 @@ pub fn spaced_hex_bytes(text: &str, data: &mut [u8; 64]) -> Option<usize> {
 
 /// Reads bytes of two hex digits each with one `separator` between two of them; how many.
 pub fn separated_hex_bytes(text: &str, separator: u8, data: &mut [u8; 64]) -> Option<usize> {
-    let mut count = 0;
-    for part in text.as_bytes().chunks(3) {
-        let byte = match *part {
-            [high, low] => hex_byte(high, low),
-            [high, low, between] if between == separator => hex_byte(high, low),
-            _ => None,
-        };
-        *data.get_mut(count)? = byte?;
-        count += 1;
+    let Some((bytes, last)) = text.as_bytes().split_last_chunk::<2>() else {
+        return text.is_empty().then_some(0);
+    };
+    let count = bytes.len() / 3;
+    let mut is_wrong = !bytes.len().is_multiple_of(3);
+    let (data, end) = data.get_mut(..=count)?.split_at_mut(count);
+    // One look at the end costs less than one at each byte.
+    for (byte, part) in data.iter_mut().zip(bytes.chunks_exact(3)) {
+        let (high, low) = (HEX[usize::from(part[0])], HEX[usize::from(part[1])]);
+        is_wrong |= (high | low) > HEX_MAX || part[2] != separator;
+        *byte = high << 4 | low & HEX_MAX;
     }
-    // A separator at the end separates nothing.
-    if text.len().is_multiple_of(3) && !text.is_empty() { None } else { Some(count) }
+    end[0] = hex_byte(last[0], last[1])?;
+    (!is_wrong).then_some(count + 1)
 }
+
+/// Reads a hex number of at most 8 digits.
+#[inline]
+pub fn hex_number(text: &str) -> Option<u32> {
+    let (mut number, mut all) = (0u32, 0);
+    for &digit in text.as_bytes() {
+        let value = HEX[usize::from(digit)];
+        all |= value;
+        number = number << 4 | u32::from(value & HEX_MAX);
+    }
+    (all <= HEX_MAX && matches!(text.len(), 1..=8)).then_some(number)
+}
+
+/// Whether a byte is a blank: `u8::is_ascii_whitespace`, by one load.
+const BLANK: [bool; 256] = {
+    let mut blank = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        blank[byte] = (byte as u8).is_ascii_whitespace();
+        byte += 1;
+    }
+    blank
+};
 
 /// The words of a line, between blanks; and what is left of it.
 #[derive(Clone)]
@@ -170,9 +195,11 @@ impl<'a> Iterator for Words<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<&'a str> {
-        let text = self.rest.trim_ascii_start();
-        let end = text.bytes().position(|byte| byte.is_ascii_whitespace()).unwrap_or(text.len());
-        let (word, rest) = text.split_at(end);
+        let text = self.rest.as_bytes();
+        let is_blank = |byte: &u8| BLANK[usize::from(*byte)];
+        let begin = text.iter().position(|byte| !is_blank(byte)).unwrap_or(text.len());
+        let length = text[begin..].iter().position(is_blank).unwrap_or(text.len() - begin);
+        let (word, rest) = self.rest[begin..].split_at(length);
         self.rest = rest;
         (!word.is_empty()).then_some(word)
     }
@@ -218,8 +245,18 @@ mod tests {
         assert_eq!(spaced_hex_bytes(&"11 ".repeat(64), &mut data), Some(64));
         assert_eq!(spaced_hex_bytes(&"11 ".repeat(65), &mut data), None);
         assert_eq!(separated_hex_bytes("01,02", b',', &mut data), Some(2));
-        for other in ["01,02,", "01 02", "01,2", "01,,02"] {
+        for other in ["01,02,", "01 02", "01,2", "01,,02", ",01", "0g,02", "01,0g", "0", ","] {
             assert_eq!(separated_hex_bytes(other, b',', &mut data), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn hex_numbers_have_up_to_8_digits() {
+        for (text, number) in [("0", Some(0)), ("7fF", Some(0x7FF)), ("FFFFFFFF", Some(u32::MAX)), ("00000001", Some(1))] {
+            assert_eq!(hex_number(text), number, "{text}");
+        }
+        for other in ["", "g", "+1", "0x1", "000000001", "1 ", "\u{e9}"] {
+            assert_eq!(hex_number(other), None, "{other}");
         }
     }
 

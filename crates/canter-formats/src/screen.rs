@@ -5,7 +5,7 @@
 use crate::{
     fields::{Fields, fd_length},
     format::{Context, Format},
-    lines::{Lines, ReadLine, bad, decimal_ns, spaced_hex_bytes},
+    lines::{Lines, ReadLine, bad, decimal_ns, hex_number, spaced_hex_bytes},
     trouble::Trouble,
 };
 use canter_frame::{
@@ -87,7 +87,7 @@ impl<'a> Line<'a> {
     }
 
     fn frame(&self) -> Option<Frame> {
-        let number = u32::from_str_radix(self.id, 16).ok()?;
+        let number = hex_number(self.id)?;
         let length = self.length.parse::<u8>().ok()?;
         let is_fd = self.length.len() == 2;
         let is_rtr = self.rest == "remote request";

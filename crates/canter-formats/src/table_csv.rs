@@ -4,7 +4,7 @@ use crate::{
     channels::BusOfChannel,
     fields::{Fields, error_frame, fd_length},
     format::{Context, Format},
-    lines::{Lines, ReadLine, bad, decimal_ns, hex_bytes, separated_hex_bytes},
+    lines::{Lines, ReadLine, bad, decimal_ns, hex_bytes, hex_number, separated_hex_bytes},
     trouble::Trouble,
 };
 use canter_frame::{
@@ -78,10 +78,11 @@ fn base64(text: &str, data: &mut [u8; 64]) -> Option<usize> {
             return None;
         }
         // Four letters are three bytes, three are two, two are one.
-        let bytes = (bits << (6 * (4 - four.len()))).to_be_bytes();
-        let bytes = &bytes[1..four.len()];
-        data.get_mut(count..count + bytes.len())?.copy_from_slice(bytes);
-        count += bytes.len();
+        let [_, bytes @ ..] = (bits << (6 * (4 - four.len()))).to_be_bytes();
+        for byte in &bytes[..four.len() - 1] {
+            *data.get_mut(count)? = *byte;
+            count += 1;
+        }
     }
     Some(count)
 }
@@ -98,15 +99,15 @@ fn data_frame(id: u32, extended: bool, data: &[u8; 64], count: usize) -> Result<
 }
 
 fn identifier(text: &str) -> Result<u32, Trouble> {
-    let id = u32::from_str_radix(text.trim_start_matches("0x"), 16).ok().filter(|&id| id <= EFF_MASK);
+    let id = hex_number(text.strip_prefix("0x").unwrap_or(text)).filter(|&id| id <= EFF_MASK);
     id.ok_or_else(|| bad("an identifier that is no hex number of 29 bits"))
 }
 
-/// The columns of a line that has `COUNT` of them. They are short: a loop over bytes costs less than a search for each comma.
+/// The columns of a line that has `COUNT` of them.
 fn columns<const COUNT: usize>(line: &str) -> Option<[&str; COUNT]> {
     let mut columns = [""; COUNT];
     let (mut column, mut begin) = (0, 0);
-    for (at, _) in line.bytes().enumerate().filter(|&(_, byte)| byte == b',') {
+    for at in memchr::memchr_iter(b',', line.as_bytes()) {
         *columns.get_mut(column)? = &line[begin..at];
         (column, begin) = (column + 1, at + 1);
     }

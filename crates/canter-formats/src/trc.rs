@@ -6,7 +6,7 @@ use crate::{
     channels::BusOfChannel,
     fields::{Fields, error_frame, fd_length},
     format::{Context, Format},
-    lines::{Lines, ReadLine, Words, bad, decimal_ns, spaced_hex_bytes},
+    lines::{Lines, ReadLine, Words, bad, decimal_ns, hex_number, spaced_hex_bytes},
     trouble::Trouble,
 };
 use canter_frame::{
@@ -249,7 +249,7 @@ impl Trc {
         }
         let mut data = [0; 64];
         let count = spaced_hex_bytes(words.rest, &mut data).ok_or_else(|| bad("data that is not hex"))?;
-        let number = u32::from_str_radix(id, 16).ok().filter(|&number| number <= EFF_MASK);
+        let number = hex_number(id).filter(|&number| number <= EFF_MASK);
         let number = number.ok_or_else(|| bad("an identifier that is no hex number of 29 bits"))?;
         let (length, dlc) = lengths(kind, length, dlc).ok_or_else(|| bad("no length"))?;
         let fields = Fields {

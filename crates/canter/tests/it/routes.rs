@@ -1,5 +1,6 @@
 //@ machine: lab
 //@ also: all --kernel 6.1
+//@ parts: 2
 //! `canter gateway` over several routes and under trouble, in the lab: two directions, chains, full outputs, interfaces
 //! that come and go.
 

@@ -1,5 +1,6 @@
 //@ machine: lab
 //@ also: all --kernel 6.1
+//@ parts: 2
 //! `canter rules` and `canter gateway --rules` in the lab: the kernel's gateway and ours do the same with the same
 //! file, and what is applied is what is there.
 

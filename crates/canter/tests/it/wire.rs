@@ -1,4 +1,5 @@
 //@ machine: --bus wire --clock virtual
+//@ parts: 2
 //! `canter wire`, `canter analyze` and the instrument wire: what the wire says of itself against what the rules of
 //! CAN say.
 
