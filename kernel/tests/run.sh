@@ -17,7 +17,8 @@ if [ -z "$release" ]; then
 	"$canter" lab --quiet --kernel "$kernel" --bus wire -- true
 	release=$("$tests/release.sh" "$kernel")
 fi
-"$tests/build.sh" "$share" "$release" >&2
+# Two of these at once build one after the other.
+flock "$share/building" "$tests/build.sh" "$share" "$release" >&2
 exec "$canter" lab --quiet --kernel "$kernel" --clock "$clock" ${LAB:-} --share "$root/target" -- \
 	sh -c 'export CANWIRE_MODULE=$1/$(uname -r)/canwire.ko CANWIRE_RESULTS=$1/results PYTHONDONTWRITEBYTECODE=1
 		export CONTENDED=$3

@@ -499,7 +499,8 @@ mod tests {
         let (root, canter) = (Path::new("/r"), Path::new("/t/canter"));
         let planned = |words: &[&str]| {
             let chosen = choose(&items, words, false).unwrap();
-            let (lines, problems) = Planner { root, canter, built: &built, items: &items, chosen: &chosen }.plan();
+            let (lines, problems) =
+                Planner { root, canter, built: &built, items: &items, chosen: &chosen }.plan();
             assert_eq!(problems, [""; 0]);
             let lines = lines.into_iter().filter(|one| !one.package.is_empty());
             let tests = |line: &Line| line.words.join(" ").split_once("--exact ").unwrap().1.to_owned();

@@ -252,7 +252,9 @@ mod tests {
 
     #[test]
     fn hex_numbers_have_up_to_8_digits() {
-        for (text, number) in [("0", Some(0)), ("7fF", Some(0x7FF)), ("FFFFFFFF", Some(u32::MAX)), ("00000001", Some(1))] {
+        for (text, number) in
+            [("0", Some(0)), ("7fF", Some(0x7FF)), ("FFFFFFFF", Some(u32::MAX)), ("00000001", Some(1))]
+        {
             assert_eq!(hex_number(text), number, "{text}");
         }
         for other in ["", "g", "+1", "0x1", "000000001", "1 ", "\u{e9}"] {

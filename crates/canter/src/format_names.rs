@@ -65,7 +65,8 @@ mod tests {
     #[test]
     fn extensions_are_listed_as_in_a_sentence() {
         for accepts in [is_live, is_written] {
-            let (others, last) = extensions(accepts).rsplit_once(" or ").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+            let (others, last) =
+                extensions(accepts).rsplit_once(" or ").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
             let listed: Vec<_> = others.split(", ").chain([&*last]).map(str::to_owned).collect();
             let rows = FORMATS.iter().filter(|format| accepts(format));
             assert_eq!(listed, rows.map(|format| format!(".{}", format.extensions[0])).collect::<Vec<_>>());
