@@ -129,6 +129,18 @@ impl Chunk {
         }
     }
 
+    /// The position of the first of these frames that is sought, or their end.
+    #[inline]
+    pub fn find(&self, places: Range<usize>, is_sought: impl Fn(&RawRecord<'_>) -> bool) -> usize {
+        let Range { start, end } = places;
+        let found = match self {
+            Self::Classic(entries) => entries[places].iter().position(|entry| is_sought(&view(entry))),
+            Self::Fd(entries) => entries[places].iter().position(|entry| is_sought(&view(entry))),
+            Self::Noted(_) => places.into_iter().position(|at| is_sought(&self.record(at))),
+        };
+        found.map_or(end, |found| start + found)
+    }
+
     /// How many frames of a sorted chunk have stamps of at most `limit_ns`.
     pub fn until(&self, limit_ns: u64) -> usize {
         let all = self.len();

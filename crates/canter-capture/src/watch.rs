@@ -88,16 +88,21 @@ impl Watch {
         std::mem::take(&mut self.asked)
     }
 
-    /// Whether a frame, seen at `time`, needs no [`look`](Self::look).
+    /// Whether a frame needs a [`look`](Self::look) at whatever time; every other one does behind the [`deadline`](Self::deadline).
     #[inline]
-    pub fn is_unconcerned(&self, record: &RawRecord<'_>, time: u64) -> bool {
+    pub fn concerns(&self, record: &RawRecord<'_>) -> bool {
         let can_id = record.bytes.first_chunk().map_or(0, |word| u32::from_ne_bytes(*word));
-        let Some(bus) = self.buses.get(record.bus.index()) else { return true };
-        let concerned = match is_standard_data(can_id) {
+        let Some(bus) = self.buses.get(record.bus.index()) else { return false };
+        match is_standard_data(can_id) {
             true => bus.standard[can_id as usize / 64] >> (can_id % 64) & 1 != 0,
             false => bus.others,
-        };
-        !concerned && time <= self.deadline
+        }
+    }
+
+    /// Until this time, no period is missed, and nothing was asked for.
+    #[inline]
+    pub fn deadline(&self) -> u64 {
+        self.deadline
     }
 
     /// Takes a frame, seen at `time`, and passes the conditions that are met to `met`.
@@ -239,7 +244,7 @@ mod tests {
             let bytes = frame.kernel_bytes();
             let record = RawRecord::new(ms * 1_000_000, BusId(bus), &bytes[..frame.mtu()]);
             let take = |met: Met| all.push((met.at / 1_000_000, met.what));
-            if !watch.is_unconcerned(&record, record.stamp_ns) {
+            if watch.concerns(&record) || record.stamp_ns > watch.deadline() {
                 watch.look(&record, record.stamp_ns, take);
             }
         }

@@ -5,6 +5,7 @@
 
 use crate::{
     account::{Event, Triggered, Window},
+    chunk::Chunk,
     live::Live,
     merge::Piece,
     output::Output,
@@ -13,6 +14,7 @@ use crate::{
     watch::{Met, Watch},
 };
 use canter_frame::{BusId, RawRecord};
+use std::ops::Range;
 
 /// How many windows, and how many causes of each, the account lists.
 const LISTED_MAX: usize = 1000;
@@ -132,9 +134,35 @@ impl<'a> Windows<'a> {
         self.watch.add_bus(name);
     }
 
-    /// Takes frames in their order.
+    /// Takes frames in their order: together, as far as they are of the open window and concern no condition.
     pub fn frames(&mut self, Piece { chunk, places, late }: Piece<'_>, output: &mut Output<'_>) {
-        chunk.each(places, |record| self.frame(record, late, output));
+        let mut at = places.start;
+        while at < places.end {
+            let is_inside = self.newest > 0 && self.open.as_ref().is_some_and(|open| !open.is_over);
+            if !is_inside {
+                return chunk.each(at..places.end, |record| self.frame(record, late, output));
+            }
+            let until = self.calm_until(chunk, at..places.end);
+            if until > at {
+                let (last, _) = self.clock.time(chunk.stamp_ns(until - 1));
+                self.newest = self.newest.max(last);
+                output.frames(Piece { chunk, places: at..until, late });
+            }
+            // The one that ends them.
+            at = places.end.min(until + 1);
+            chunk.each(until..at, |record| self.frame(record, late, output));
+        }
+    }
+
+    /// Up to which place the frames at these places are of the open window and concern no condition.
+    fn calm_until(&self, chunk: &Chunk, places: Range<usize>) -> usize {
+        let is_before = chunk.stamp_ns(places.start) < self.clock.stamp_ns(self.from);
+        if is_before || self.clock.before.is_some() {
+            return places.start;
+        }
+        let last_ns = self.clock.stamp_ns(self.until.min(self.watch.deadline()));
+        let until = chunk.until(last_ns).clamp(places.start, places.end);
+        chunk.find(places.start..until, |record| self.watch.concerns(record))
     }
 
     #[inline]
@@ -143,7 +171,7 @@ impl<'a> Windows<'a> {
         if self.newest == 0 {
             self.first = time;
         }
-        if !self.watch.is_unconcerned(record, time) {
+        if self.watch.concerns(record) || time > self.watch.deadline() {
             self.look(record, time, output);
         }
         self.newest = self.newest.max(time);
