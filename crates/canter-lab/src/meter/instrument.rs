@@ -140,7 +140,7 @@ pub trait Instrument {
     fn overruns(&self) -> failure::Result<u64> {
         Ok(0)
     }
-    /// The number of frames that the instrument's bus delivered late.
+    /// The number of frames that the instrument's bus delivered later than usual.
     fn late(&self) -> u64 {
         0
     }

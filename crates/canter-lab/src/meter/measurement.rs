@@ -23,7 +23,7 @@ use canter_measure::{
     result::{Ledger, Lost, Series, Timeline},
     timeline::TimelineRecorder,
 };
-use canter_route::rules::counts::Counts;
+use canter_route::{rules::counts::Counts, traffic::pattern::Traffic};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -122,7 +122,9 @@ pub fn measure(
     let latency = histogram.to_latency();
     let mut losses = watch.losses()?;
     losses.controller_events += instrument.overruns()?;
-    let late = outcome.late + instrument.late();
+    // One at a time, a frame waits for the one before: it has no time at which it is due.
+    let on_the_bus = if setup.traffic == Traffic::OneAtATime { 0 } else { instrument.late() };
+    let late = outcome.late + on_the_bus;
     let account = Account { tally: outcome.tally, meter_drops: outcome.queue_drops, late, losses };
     let mut series = Series {
         condition,

@@ -41,17 +41,26 @@ pub struct Buses {
 }
 
 /// The direct wire's delivery of the source's frames.
+#[derive(Default)]
 struct Deliveries {
     /// The delays of deliveries after the ends of frames.
     behind: Histogram,
-    /// The number of frames that were delivered more than [`LATE_PART`] of their duration after their end.
-    late: u64,
+    /// Each delay, and the duration of its frame, in ns.
+    delays: Vec<(u64, u64)>,
 }
 
 impl Deliveries {
-    fn count(&mut self, record: &Record) {
-        self.behind.record(record.late_ns.into());
-        self.late += u64::from(u64::from(record.late_ns) > record.duration_ns() / LATE_PART);
+    fn count(&mut self, late_ns: u64, duration_ns: u64) {
+        self.behind.record(late_ns as i64);
+        self.delays.push((late_ns, duration_ns));
+    }
+
+    /// How many frames were delivered later than usual by more than [`LATE_PART`] of their duration. The wire's timer needs the
+    /// same time for each; that leaves the spaces between frames as they are.
+    fn late(&self) -> u64 {
+        let usual_ns = self.behind.to_latency().p50;
+        let is_late = |(late_ns, duration_ns): &&(u64, u64)| *late_ns > usual_ns + duration_ns / LATE_PART;
+        self.delays.iter().filter(is_late).count() as u64
     }
 }
 
@@ -90,7 +99,7 @@ impl Buses {
         }
         let names = [Some(&setup.send), setup.direct.as_ref(), Some(&setup.routed)];
         let named = names.into_iter().flatten().filter_map(|name| Interface::find(name).ok()).collect();
-        let deliveries = Arc::new(Mutex::new(Deliveries { behind: Histogram::new(), late: 0 }));
+        let deliveries = Arc::new(Mutex::new(Deliveries::default()));
         Ok(Self { direct, routed, named, deliveries })
     }
 
@@ -105,7 +114,7 @@ impl Buses {
         let keep = move |record: &Record| {
             let ours = record.sender.is_none();
             if ours {
-                locked(&deliveries).count(record);
+                locked(&deliveries).count(record.late_ns.into(), record.duration_ns());
             }
             ours
         };
@@ -226,7 +235,7 @@ impl Instrument for Buses {
     }
 
     fn late(&self) -> u64 {
-        locked(&self.deliveries).late
+        locked(&self.deliveries).late()
     }
 
     fn invalid(&self, outcome: &Outcome) -> Option<String> {
@@ -387,5 +396,23 @@ impl Schedule for Scheduled {
 
     fn kept(&mut self) -> io::Result<Option<Kept>> {
         Ok(Some(Kept { lasts_ns: self.lasts_ns, through: self.through.written() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_is_what_is_later_than_usual() {
+        let late = |delays: &[u64]| {
+            let mut deliveries = Deliveries::default();
+            delays.iter().for_each(|&late_ns| deliveries.count(late_ns, 66_000));
+            deliveries.late()
+        };
+        assert_eq!(late(&[7_100; 100]), 0, "each frame is as late as all others");
+        let mut delays = [7_100; 100];
+        (delays[3], delays[50], delays[99]) = (7_100 + 6_000, 7_100 + 7_000, 90_000);
+        assert_eq!(late(&delays), 2);
     }
 }
