@@ -218,10 +218,10 @@ impl Series {
             .or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
     }
 
-    /// The reason why the series decides nothing, if more than one in 1000 frames were late.
-    pub fn lateness(&self) -> Option<String> {
+    /// The reason why the series decides nothing, if more than one in so many frames were late.
+    pub fn lateness(&self, one_in: u64) -> Option<String> {
         let Ledger { late, sent, .. } = self.ledger;
-        (late > sent / 1000).then(|| {
+        (late > sent / one_in).then(|| {
             format!("{late} of {sent} frames were late, so the traffic was not quite that of its condition")
         })
     }

@@ -73,12 +73,22 @@ impl Estimate {
 }
 
 /// A percentile with its interval by order statistics. `None` when too few latencies lie above it.
-pub fn percentile(latency: &Latency, per_mille: u64, Confidence(z): Confidence) -> Option<Estimate> {
+pub fn percentile(latency: &Latency, per_mille: u64, confidence: Confidence) -> Option<Estimate> {
+    percentile_beside(latency, per_mille, 0, confidence)
+}
+
+/// The same when `doubtful` of the latencies might be any others: the interval has so many ranks more at both ends.
+pub fn percentile_beside(
+    latency: &Latency,
+    per_mille: u64,
+    doubtful: u64,
+    Confidence(z): Confidence,
+) -> Option<Estimate> {
     let (n, p) = (latency.count as f64, per_mille as f64 / 1000.0);
     if latency.count * (1000 - per_mille.min(1000)) < ABOVE_MIN * 1000 {
         return None;
     }
-    let half = z * (n * p * (1.0 - p)).sqrt();
+    let half = z * (n * p * (1.0 - p)).sqrt() + doubtful as f64;
     // An interval that reaches the greatest latency would depend on a single frame.
     if (n * p + half).ceil() + 1.0 >= n {
         return None;

@@ -102,11 +102,12 @@ fn numbers_that_contradict_each_other_are_a_fault() {
 }
 
 #[test]
-fn more_than_one_late_frame_in_a_thousand_decides_nothing() {
+fn late_frames_are_counted_against_a_share_of_those_that_were_sent() {
     let late =
         |late| Series { ledger: Ledger { sent: 3000, late, ..Ledger::default() }, ..Series::default() };
-    assert_eq!(late(3).lateness(), None);
-    assert!(late(4).lateness().is_some_and(|why| why.contains("4 of 3000")));
+    assert_eq!(late(3).lateness(1000), None);
+    assert!(late(4).lateness(1000).is_some_and(|why| why.contains("4 of 3000")));
+    assert_eq!(late(150).lateness(20), None);
 }
 
 #[test]

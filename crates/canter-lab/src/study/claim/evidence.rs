@@ -7,6 +7,10 @@ use canter_measure::{
 };
 use std::collections::BTreeSet;
 
+/// A series with more late frames than one in so many decides nothing; fewer widen the intervals, as if nobody knew what became
+/// of them.
+const LATE_ONE_IN: u64 = 20;
+
 /// The minimum number of boots for a worst case.
 pub const BOOTS: usize = 5;
 
@@ -63,8 +67,17 @@ impl<'a> Evidence<'a> {
         selector.on(&defaults)
     }
 
-    /// Every series that a selector names, valid and measured.
+    /// Every series that a selector names, valid and measured, and with few late frames.
     pub fn all(&self, selector: &Selector) -> Result<Vec<FoundSeries<'a>>> {
+        let measured = self.late_ones_too(selector)?;
+        match measured.iter().find_map(|found| found.series.lateness(LATE_ONE_IN)) {
+            Some(why) => unclear(format!("invalid series, {}: {why}", self.complete(selector))),
+            None => Ok(measured),
+        }
+    }
+
+    /// Every series that a selector names, valid and measured.
+    pub fn late_ones_too(&self, selector: &Selector) -> Result<Vec<FoundSeries<'a>>> {
         let wanted = self.complete(selector);
         let files = self.results.iter().enumerate().filter(|(_, result)| wanted.is_of(result));
         let series = files.flat_map(|(file, result)| {
@@ -76,7 +89,7 @@ impl<'a> Evidence<'a> {
         match (found.first(), measured.is_empty()) {
             (None, _) => missing(format!("no such series in these results: {wanted}")),
             (Some(first), true) => missing(format!("{wanted}: {}", first.series.unavailable)),
-            _ => match measured.iter().find_map(|found| found.series.fault().or(found.series.lateness())) {
+            _ => match measured.iter().find_map(|found| found.series.fault()) {
                 Some(fault) => unclear(format!("invalid series, {wanted}: {fault}")),
                 None => Ok(measured),
             },

@@ -60,7 +60,7 @@ impl Statistic {
         let cost = || series.cost_ns.as_ref().ok_or("has no cost of a system call");
         let rank = |per_mille: u64| {
             let latency = latency()?;
-            statistics::percentile(latency, per_mille, Confidence::ONE)
+            statistics::percentile_beside(latency, per_mille, series.ledger.late, Confidence::ONE)
                 .ok_or_else(|| format!("{} latencies are too few for this percentile", latency.count))
         };
         let estimate = match self {

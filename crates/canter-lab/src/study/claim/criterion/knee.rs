@@ -23,6 +23,9 @@ pub struct Knee {
     over: Selector,
     /// The share of lost frames up to which a gateway keeps up.
     lost: f64,
+    /// The instrument's own part of each period, in ns, which is taken off both knees.
+    #[serde(default)]
+    less_ns: u32,
     paper: f64,
     within: f64,
     #[serde(default)]
@@ -49,13 +52,27 @@ impl Knee {
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
         let (of, boots, line) = self.of_one(evidence, &self.of)?;
         let (over, others, other_line) = self.of_one(evidence, &self.over.on(&self.of))?;
-        let estimate =
-            Estimate { value: of.value / over.value, low: of.low / over.high, high: of.high / over.low };
+        let less = f64::from(self.less_ns);
+        let ratio = |of: f64, over: f64| (of - less) / (over - less);
+        if of.low.min(over.low) <= less {
+            return Err(Outcome::unclear(format!("knees within less_ns = {}", self.less_ns)));
+        }
+        let estimate = Estimate {
+            value: ratio(of.value, over.value),
+            low: ratio(of.low, over.high),
+            high: ratio(of.high, over.low),
+        };
         let bounds = self.bounds().range();
         let us = |one: Estimate| format!("{}…{} µs", digits(one.low / 1000.0), digits(one.high / 1000.0));
+        let found = match self.less_ns {
+            0 => format!("{} / {}", us(of), us(over)),
+            less_ns => {
+                format!("{} / {}, each less {} of the wires", us(of), us(over), units::span(less_ns.into()))
+            }
+        };
         Ok(Outcome {
             finding: Finding::judge(estimate, bounds),
-            found: format!("{} / {}", us(of), us(over)),
+            found,
             estimate: Some(estimate),
             bounds: Some(bounds),
             paper: Some(self.paper),
@@ -70,19 +87,28 @@ impl Knee {
         evidence: &Evidence<'_>,
         selector: &Selector,
     ) -> Result<(Estimate, usize, PlotLine), Outcome> {
-        let mut frames: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
+        let mut frames: BTreeMap<u64, [u64; 3]> = BTreeMap::new();
         let mut files = std::collections::BTreeSet::new();
-        for found in evidence.all(selector)? {
+        for found in evidence.late_ones_too(selector)? {
             let ledger = &found.series.ledger;
-            let [lost, sent] = frames.entry(found.series.condition.period_ns).or_default();
+            let [lost, sent, late] = frames.entry(found.series.condition.period_ns).or_default();
             *lost += ledger.lost.total();
             *sent += ledger.sent;
+            *late += ledger.late;
             files.insert(found.file);
         }
-        frames.retain(|period, [_, sent]| *period > 0 && *sent > 0);
-        let keeps_up = |[lost, sent]: &[u64; 2]| *lost as f64 <= self.lost * *sent as f64;
-        let losing = frames.iter().rev().find(|(_, counts)| !keeps_up(counts)).map(|(period, _)| *period);
-        let kept = frames.keys().copied().find(|period| losing.is_none_or(|losing| *period > losing));
+        frames.retain(|period, [_, sent, _]| *period > 0 && *sent > 0);
+        // Late frames may have been lost because they were, or arrived for the same reason.
+        let loses =
+            |[lost, sent, late]: &[u64; 3]| lost.saturating_sub(*late) as f64 > self.lost * *sent as f64;
+        let may_lose = |[lost, sent, late]: &[u64; 3]| {
+            loses(&[*lost, *sent, 0]) || (*lost > 0 && loses(&[lost + late, *sent, 0]))
+        };
+        let longest = |is_so: &dyn Fn(&[u64; 3]) -> bool| {
+            frames.iter().rev().find(|(_, counts)| is_so(counts)).map(|(period, _)| *period)
+        };
+        let (losing, perhaps) = (longest(&loses), longest(&may_lose));
+        let kept = frames.keys().copied().find(|period| perhaps.is_none_or(|perhaps| *period > perhaps));
         let unclear = |why: String| Err(Outcome::unclear(format!("{}: {why}", evidence.complete(selector))));
         match (losing, kept) {
             (Some(losing), Some(kept)) => {
@@ -99,8 +125,8 @@ impl Knee {
 }
 
 /// The share of lost frames at each period, in µs.
-fn shares(frames: &BTreeMap<u64, [u64; 2]>) -> Vec<[f64; 4]> {
-    let points = frames.iter().filter_map(|(period, [lost, sent])| {
+fn shares(frames: &BTreeMap<u64, [u64; 3]>) -> Vec<[f64; 4]> {
+    let points = frames.iter().filter_map(|(period, [lost, sent, _])| {
         let share = statistics::share(*lost, *sent, Confidence::ONE)?;
         Some([units::us(*period), share.value, share.low, share.high])
     });

@@ -161,6 +161,9 @@ impl LostShare {
         }
         let nothing = || Outcome::missing("no frame was sent".to_owned());
         let share = statistics::share(lost, sent, Confidence::ONE).ok_or_else(nothing)?;
+        let late = found.iter().map(|one| one.series.ledger.late).sum::<u64>() as f64 / sent as f64;
+        let share =
+            Estimate { low: (share.low - late).max(0.0), high: (share.high + late).min(1.0), ..share };
         let bounds = self.bounds().range();
         // A claim of zero loss is decided by the count, not by an interval.
         let finding = if self.paper == 0.0 {
