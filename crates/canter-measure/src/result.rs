@@ -218,6 +218,9 @@ impl Series {
             .or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
     }
 
+    /// Up to one late frame in so many, a series is not worth a word.
+    pub const LATE_ONE_IN: u64 = 1000;
+
     /// The reason why the series decides nothing, if more than one in so many frames were late.
     pub fn lateness(&self, one_in: u64) -> Option<String> {
         let Ledger { late, sent, .. } = self.ledger;

@@ -77,7 +77,11 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         }
         let wires = result.series.iter().filter_map(|series| series.wire.as_ref());
         wires.filter(|wire| !varies || !wire.kept_time()).for_each(|wire| println!("{wire}"));
-        result.series.iter().filter_map(Series::lateness).for_each(|late| println!("{late}"));
+        result
+            .series
+            .iter()
+            .filter_map(|series| series.lateness(Series::LATE_ONE_IN))
+            .for_each(|late| println!("{late}"));
         if let [only] = &result.series[..]
             && let (None, Some(floor_ns)) = (&only.wire, only.floor_ns)
             && !setup.null

@@ -137,16 +137,13 @@ struct Limits {
     confidence: Confidence,
 }
 
-/// Two series of which one has more late frames than this are not compared.
-const LATE_ONE_IN: u64 = 1000;
-
 fn compare(pair: &Pair<'_>, limits: Limits) -> Compared {
     let measured = |series: &&&Series| series.unavailable.is_empty();
     let [a, b] = [&pair.a, &pair.b].map(|side| side.iter().filter(measured).copied().collect::<Vec<_>>());
     let fault = [("A", &a), ("B", &b)]
         .into_iter()
         .find_map(|(name, side)| Some(format!("{name}: {}", side.iter().find_map(|series| series.fault())?)));
-    let late = a.iter().chain(&b).find_map(|series| series.lateness(LATE_ONE_IN));
+    let late = a.iter().chain(&b).find_map(|series| series.lateness(Series::LATE_ONE_IN));
     let mut compared = Compared {
         heading: pair.heading.clone(),
         label: pair.label.clone(),

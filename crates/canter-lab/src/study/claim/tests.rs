@@ -201,10 +201,10 @@ fn missing_unavailable_ambiguous_and_invalid_series_decide_nothing_and_say_why()
     let invalid = decide(RATIO, &[result("s", vec![series("a", 3000, 0), invalid])]);
     assert!(invalid.finding == Finding::Unclear && invalid.found.contains("invalid"), "{invalid:?}");
     let mut late = series("b", 1000, 0);
-    late.ledger.late = 2;
+    late.ledger.late = 51;
     let late = decide(RATIO, &[result("s", vec![series("a", 3000, 0), late])]);
     assert!(
-        late.finding == Finding::Unclear && late.found.contains("2 of 1000 frames were late"),
+        late.finding == Finding::Unclear && late.found.contains("51 of 1000 frames were late"),
         "{late:?}"
     );
 }
@@ -269,6 +269,53 @@ fn a_knee_lies_between_two_periods() {
         always.finding == Finding::Unclear && always.found.contains("even at the shortest"),
         "{always:?}"
     );
+}
+
+#[test]
+fn late_frames_widen_what_a_claim_says_of_shares_and_knees() {
+    let late = |mut series: Series, late| {
+        series.ledger.late = late;
+        series
+    };
+    let share = |lates| {
+        let results = [result("s", vec![late(losing("a", 1, 300), lates)])];
+        decide("lost = { of = { method = 'a' }, paper = 0.3, within = 1.2 }", &results).finding
+    };
+    assert_eq!([share(0), share(40)], [Finding::Within, Finding::Unclear]);
+    let knee =
+        "knee = { of = { method = 'a' }, over = { method = 'b' }, lost = 0.01, paper = 0.8, within = 1.1 }";
+    // b loses until 240, and 5 frames of 1000 at 300, of which each may be one of the late ones.
+    let decided = |lates| {
+        let a = [(190, 100), (200, 0), (300, 0)].map(|(us, lost)| losing("a", us * 1000, lost));
+        let b = [(240, 100), (250, 0), (300, 5), (310, 0)];
+        let b = b.map(|(us, lost)| late(losing("b", us * 1000, lost), if us == 300 { lates } else { 0 }));
+        decide(knee, &[result("s", [a.to_vec(), b.to_vec()].concat())])
+    };
+    assert_eq!(decided(0).finding, Finding::Within);
+    assert!(decided(6).found.contains("240…310 µs"), "{:?}", decided(6));
+}
+
+#[test]
+fn a_knee_without_the_wires_part_and_with_a_bound_of_what_waits() {
+    let sweep = |method: &str, waits_below: u64| {
+        (10..30u64).map(|n| n * 10_000).map(|ns| {
+            let mut one = losing(method, ns, 0);
+            one.latency_ns = series(method, if ns < waits_below { 20 * ns } else { 1000 }, 0).latency_ns;
+            one
+        })
+    };
+    let decided = |more: &str| {
+        let series: Vec<_> = sweep("a", 200_000).chain(sweep("b", 250_000)).collect();
+        let knee = format!(
+            "knee = {{ of = {{ method = 'a' }}, over = {{ method = 'b' }}, lost = 0.01, paper = 0.8, within = 1.1{more} }}"
+        );
+        decide(&knee, &[result("s", series)])
+    };
+    assert!(decided("").found.contains("loses none even"), "{:?}", decided(""));
+    assert_eq!(decided(", queued = 10").finding, Finding::Within);
+    let less = decided(", queued = 10, less_ns = 100000");
+    assert_eq!(less.finding, Finding::Outside, "95 of 145 µs: {less:?}");
+    assert!(decided(", queued = 10, less_ns = 195000").found.contains("within less_ns"));
 }
 
 #[test]

@@ -26,10 +26,34 @@ pub struct Knee {
     /// The instrument's own part of each period, in ns, which is taken off both knees.
     #[serde(default)]
     less_ns: u32,
+    /// A gateway whose median frame waits for more than so many others does not keep up, though its queue holds all of them.
+    queued: Option<u32>,
     paper: f64,
     within: f64,
     #[serde(default)]
     side: BoundSide,
+}
+
+/// The frames of a gateway at one period.
+#[derive(Default)]
+struct Frames {
+    lost: u64,
+    sent: u64,
+    late: u64,
+    /// Half of them waited for more others than the claim allows.
+    wait: bool,
+}
+
+impl Frames {
+    /// Whether too many are lost, or wait. A late frame may have been lost because it was late.
+    fn lose(&self, share: f64) -> bool {
+        self.wait || self.lost.saturating_sub(self.late) as f64 > share * self.sent as f64
+    }
+
+    /// Whether too many may be lost: or a late one arrived because it was late.
+    fn may_lose(&self, share: f64) -> bool {
+        self.wait || self.lost > 0 && (self.lost + self.late) as f64 > share * self.sent as f64
+    }
 }
 
 impl Knee {
@@ -87,27 +111,24 @@ impl Knee {
         evidence: &Evidence<'_>,
         selector: &Selector,
     ) -> Result<(Estimate, usize, PlotLine), Outcome> {
-        let mut frames: BTreeMap<u64, [u64; 3]> = BTreeMap::new();
-        let mut files = std::collections::BTreeSet::new();
+        let (mut frames, mut files) = (BTreeMap::<u64, Frames>::new(), std::collections::BTreeSet::new());
         for found in evidence.late_ones_too(selector)? {
-            let ledger = &found.series.ledger;
-            let [lost, sent, late] = frames.entry(found.series.condition.period_ns).or_default();
-            *lost += ledger.lost.total();
-            *sent += ledger.sent;
-            *late += ledger.late;
+            let (ledger, period_ns) = (&found.series.ledger, found.series.condition.period_ns);
+            let of_period = frames.entry(period_ns).or_default();
+            of_period.lost += ledger.lost.total();
+            of_period.sent += ledger.sent;
+            of_period.late += ledger.late;
+            let median_ns = found.series.latency_ns.as_ref().map_or(0, |latency| latency.p50);
+            let wait = |queued: u32| median_ns > period_ns.saturating_mul(queued.into());
+            of_period.wait |= self.queued.is_some_and(wait);
             files.insert(found.file);
         }
-        frames.retain(|period, [_, sent, _]| *period > 0 && *sent > 0);
-        // Late frames may have been lost because they were, or arrived for the same reason.
-        let loses =
-            |[lost, sent, late]: &[u64; 3]| lost.saturating_sub(*late) as f64 > self.lost * *sent as f64;
-        let may_lose = |[lost, sent, late]: &[u64; 3]| {
-            loses(&[*lost, *sent, 0]) || (*lost > 0 && loses(&[lost + late, *sent, 0]))
+        frames.retain(|period, frames| *period > 0 && frames.sent > 0);
+        let longest = |fails: &dyn Fn(&Frames) -> bool| {
+            frames.iter().rev().find(|(_, frames)| fails(frames)).map(|(period, _)| *period)
         };
-        let longest = |is_so: &dyn Fn(&[u64; 3]) -> bool| {
-            frames.iter().rev().find(|(_, counts)| is_so(counts)).map(|(period, _)| *period)
-        };
-        let (losing, perhaps) = (longest(&loses), longest(&may_lose));
+        let losing = longest(&|frames| frames.lose(self.lost));
+        let perhaps = longest(&|frames| frames.may_lose(self.lost));
         let kept = frames.keys().copied().find(|period| perhaps.is_none_or(|perhaps| *period > perhaps));
         let unclear = |why: String| Err(Outcome::unclear(format!("{}: {why}", evidence.complete(selector))));
         match (losing, kept) {
@@ -125,9 +146,9 @@ impl Knee {
 }
 
 /// The share of lost frames at each period, in µs.
-fn shares(frames: &BTreeMap<u64, [u64; 3]>) -> Vec<[f64; 4]> {
-    let points = frames.iter().filter_map(|(period, [lost, sent, _])| {
-        let share = statistics::share(*lost, *sent, Confidence::ONE)?;
+fn shares(frames: &BTreeMap<u64, Frames>) -> Vec<[f64; 4]> {
+    let points = frames.iter().filter_map(|(period, frames)| {
+        let share = statistics::share(frames.lost, frames.sent, Confidence::ONE)?;
         Some([units::us(*period), share.value, share.low, share.high])
     });
     points.collect()
