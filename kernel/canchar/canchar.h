@@ -389,6 +389,11 @@ int canchar_virtual_init(void);
 void canchar_virtual_expose(void);
 void canchar_virtual_exit(void);
 
+/* The same for the nodes of canwire that the module parameter names. */
+int canchar_wire_init(void);
+void canchar_wire_expose(void);
+void canchar_wire_exit(void);
+
 int canchar_kvaser_init(void);
 void canchar_kvaser_exit(void);
 
