@@ -15,7 +15,7 @@ const SOURCE: Source = Source {
     folder: "canchar",
     files: sources! {
         "uapi/canchar.h" "canchar/Kbuild" "canchar/canchar.h" "compat.h" "canchar/ring.h" "canchar/main.c" "canchar/core.c"
-        "canchar/bit_timing.h" "canwire/driver.h" "canchar/send.c" "canchar/device.c" "canchar/chip.h"
+        "canchar/bit_timing.h" "canwire/driver.h" "canchar/send.c" "canchar/device.c" "canchar/thread.c" "canchar/chip.h"
         "canchar/file.c" "canchar/ioctl.c" "canchar/queue.c" "canchar/sysfs.c" "canchar/chip_sja1000.h"
         "canchar/chip_sja1000_hot.h" "canchar/chip_sja1000.c" "canchar/chip_sja1000_setup.c" "canchar/chip_virtual.h"
         "canchar/chip_virtual.c" "canchar/chip_wire.h" "canchar/chip_wire.c" "canchar/board_kvaser_pci.h"

@@ -112,12 +112,15 @@ fn interrupt_threads(interfaces: &[&str], handlers_are_threads: bool) -> Vec<Str
     theirs.filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())).collect()
 }
 
-/// Whether a thread's name is that of an interface's interrupt (`irq/23-can3`) or of its NAPI (`napi/wcan3-8193`), which has
-/// the interrupt's work on a virtual wire.
+/// Whether a thread's name is that of an interface's interrupt (`irq/23-can3`; `irq/canchar0` of a device whose handler is
+/// a thread) or of its NAPI (`napi/wcan3-8193`), which has the interrupt's work on a virtual wire.
 fn is_thread_of(thread: &str, interface: &str, handlers_are_threads: bool) -> bool {
     let interrupt = thread.strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
     let napi = thread.strip_prefix("napi/").and_then(|rest| rest.rsplit_once('-'));
+    let device =
+        interface.strip_prefix("/dev/").and_then(|device| thread.strip_prefix("irq/").map(|of| of == device));
     napi.is_some_and(|(name, _)| name == interface)
+        || device == Some(true)
         || handlers_are_threads && interrupt.is_some_and(|(_, action)| action == interface)
 }
 
@@ -143,6 +146,8 @@ mod tests {
         assert!(!is_thread_of("irq/23-can3", "can3", false), "the driver's own thread, for other work");
         assert!(is_thread_of("napi/wcan3-8193", "wcan3", false));
         assert!(is_thread_of("napi/my-can-7", "my-can", true));
+        assert!(is_thread_of("irq/canchar0", "/dev/canchar0", false));
+        assert!(!is_thread_of("irq/canchar10", "/dev/canchar1", true));
         for other in ["napi/wcan30-8193", "napi/wcan3", "wcan3", "irq/23-wcan30"] {
             assert!(!is_thread_of(other, "wcan3", true), "{other}");
         }

@@ -242,3 +242,66 @@ fn devices_and_an_interface_that_contend_lose_no_frame() {
         came.iter().map(|frame| frame.can_id).collect::<Vec<_>>()
     );
 }
+
+/// The priorities under SCHED_FIFO of the threads with this name (proc_pid_stat(5)).
+fn priorities_of(thread: &str) -> Vec<u8> {
+    let processes = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
+    let stats = processes.filter_map(|path| fs::read_to_string(path.join("stat")).ok());
+    let theirs = stats.filter(|stat| stat.contains(&format!("({thread})")));
+    theirs
+        .map(|stat| {
+            let words: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+            assert_eq!(words[38], "1", "SCHED_FIFO: {stat}");
+            words[37].parse().unwrap()
+        })
+        .collect()
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=canchar_wire"]
+fn an_interrupt_handler_in_a_thread_has_its_priority_and_loses_nothing() {
+    let _bench = Bench::new(1_000_000);
+    let set = |name, value: &str| fs::write(attribute(FAR, name), value);
+    assert!(priorities_of("irq/canchar1").is_empty(), "off unless asked for");
+    set("threaded", "1").unwrap();
+    assert_eq!(priorities_of("irq/canchar1"), [50]);
+    set("thread_priority", "60").unwrap();
+    assert_eq!(priorities_of("irq/canchar1"), [60]);
+    for wrong in ["0", "100", "-1", "x"] {
+        assert!(set("thread_priority", wrong).is_err(), "{wrong}");
+    }
+    let far = open(FAR);
+    far.change(|options| options.rx_slots = 512).unwrap();
+    let source = Source {
+        frame: Frame::classic(Identifier::Sff(0x123), &[0, 0]).unwrap(),
+        pace: Pace::Always,
+        count: Some(200),
+        number: true,
+        ..Source::default()
+    };
+    let before = far.statistics().unwrap();
+    wire::start("A", &source).unwrap();
+    let numbers: Vec<_> = receive(&far, 200).iter().map(|frame| frame.data[0]).collect();
+    assert_eq!(numbers, (0..200).collect::<Vec<_>>());
+    let after = far.statistics().unwrap();
+    assert_eq!(after.rx_overruns, before.rx_overruns);
+    // One transmit buffer: each further frame is sent when the thread has seen that it is free.
+    let near = open(NEAR);
+    far.write(&mixed()[..60]).unwrap();
+    far.wait_sent(1_000_000_000).unwrap();
+    assert_eq!(receive(&near, 60).len(), 60);
+    // Between the handler and the thread and back, in the middle of traffic.
+    wire::start("A", &Source { count: Some(400), ..source }).unwrap();
+    let mut came = Vec::new();
+    for turn in 0..20 {
+        set("threaded", if turn % 2 == 0 { "0" } else { "1" }).unwrap();
+        came.extend(waiting(&far));
+    }
+    came.extend(receive(&far, 400 - came.len()));
+    let numbers: Vec<_> =
+        came.iter().map(|frame| u16::from_le_bytes([frame.data[0], frame.data[1]])).collect();
+    assert_eq!(numbers, (0..400).collect::<Vec<_>>());
+    set("threaded", "0").unwrap();
+    set("thread_priority", "50").unwrap();
+    assert!(priorities_of("irq/canchar1").is_empty());
+}
