@@ -305,3 +305,49 @@ fn an_interrupt_handler_in_a_thread_has_its_priority_and_loses_nothing() {
     set("thread_priority", "50").unwrap();
     assert!(priorities_of("irq/canchar1").is_empty());
 }
+
+/// Both frames of each ping, by the tap, against the round-trip times that `canter ping` measures.
+#[test]
+#[ignore = "needs the lab: make test ONLY=canchar_wire"]
+fn a_round_trip_is_the_time_of_two_frames_and_what_the_two_ends_execute() {
+    const COUNT: usize = 100;
+    /// The longest time of both ends, in ns: twice a handler, a wake-up and a call.
+    const ENDS_NS_MAX: u64 = 60_000;
+    let _bench = Bench::new(1_000_000);
+    for threaded in ["0", "1"] {
+        for name in [NEAR, FAR] {
+            fs::write(attribute(name, "threaded"), threaded).unwrap();
+        }
+        let mut tap = Tap::open("A").unwrap();
+        let mut pong = canter(&["pong", FAR, "--realtime", "60"]);
+        pong.until_it_says("pong: ");
+        let words = [
+            "ping",
+            NEAR,
+            "--realtime",
+            "60",
+            "--interval",
+            "2ms",
+            "--count",
+            "100",
+            "--json",
+            "-",
+            "--quiet",
+        ];
+        let ended = canter(&words).ended(DEADLINE);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let latency = &ended.json()["series"][0]["latency_ns"];
+        let [least, most] = ["min", "max"].map(|name| latency[name].as_u64().unwrap());
+        let records = records(&mut tap, 2 * COUNT);
+        assert_eq!(records.len(), 2 * COUNT);
+        let wire_ns = |pair: &[Record]| pair[0].duration_ns() + pair[1].duration_ns();
+        let times: Vec<u64> = records.chunks_exact(2).map(wire_ns).collect();
+        let [shortest, longest] = [*times.iter().min().unwrap(), *times.iter().max().unwrap()];
+        println!("threaded={threaded}: wire {shortest}…{longest} ns, round trips {least}…{most} ns");
+        assert!(least > shortest && most < longest + ENDS_NS_MAX, "{shortest}…{longest}: {latency}");
+        drop(pong);
+    }
+    for name in [NEAR, FAR] {
+        fs::write(attribute(name, "threaded"), "0").unwrap();
+    }
+}
