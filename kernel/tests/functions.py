@@ -1109,6 +1109,36 @@ def bus_off_under_canchar():
 
 
 @test
+def bursts_beside_a_busy_processor():
+    """Beside a program at priority 55, a handler in a thread at 50 loses what a FIFO of five does not hold; one at 60 and
+    a hard one lose nothing"""
+    if os.cpu_count() != 1:
+        raise Skip("needs one CPU")
+    wire = nodes("w0")
+    names = ("w1", "w2", "w3")
+    for name in names:
+        wire.add(name, "A")
+    with Devices(*names) as devices:
+        for number, priority in ((0, 50), (1, 60)):
+            devices.set(number, "thread_priority", priority)
+            devices.set(number, "threaded", 1)
+        files = [devices.open(number) for number in range(3)]
+        for count in (5, 6, 12):
+            before = [wire.node(name)["overruns"] for name in names]
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(55))
+            try:
+                wire.start("A", frame(0x100, b"12345678"), PERIOD_NS=150000, COUNT=count)
+                while wire.source("A")["running"]:
+                    pass
+            finally:
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            lost = [wire.node(name)["overruns"] - old for name, old in zip(names, before)]
+            equal(f"lost of {count}", lost, [count - 5, 0, 0])
+            for file, lost_here in zip(files, lost):
+                equal("came", len(char_frames(file, count - lost_here)), count - lost_here)
+
+
+@test
 def quiet_kernel():
     """The kernel's log has no complaint after all that"""
     equal("complaints", guest.trouble(), [])
