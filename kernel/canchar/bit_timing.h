@@ -10,7 +10,16 @@
 
 #include "../uapi/canchar.h"
 
-/* What a controller's registers can have; all in quanta but the clock and its divisor. */
+/**
+ * struct canchar_timing_limits - what a controller's registers can have
+ * @clock_hz: clock of the bit timing
+ * @brp_max: its divisor
+ * @tseg1_min: quanta before the sample point, without the first
+ * @tseg1_max: likewise
+ * @tseg2_min: quanta after it
+ * @tseg2_max: likewise
+ * @sjw_max: quanta of a resynchronization
+ */
 struct canchar_timing_limits {
 	u32 clock_hz;
 	u32 brp_max;

@@ -248,7 +248,9 @@ static inline bool canchar_frame_valid(const struct canchar_frame *frame)
 	return (id & CAN_EFF_FLAG) || !(id & CAN_EFF_MASK & ~CAN_SFF_MASK);
 }
 
-/* core.c: with the lock held, but for canchar_unmask(), canchar_handle_deferred() and the handlers */
+/*
+ * core.c: with the lock held, but for canchar_unmask(), canchar_handle_deferred() and the handlers
+ */
 irqreturn_t canchar_interrupt(int irq, void *data);
 
 /* What a hard handler has left to the thread, if anything. Takes the lock. */

@@ -253,8 +253,9 @@ void canchar_handle_deferred(struct canchar_device *dev)
 }
 
 /*
- * The hard interrupt handler of every board, or what it leaves to the device's thread: checks the chip again before it returns, which saves
- * the interrupts of frames that arrived meanwhile; but not without limit.
+ * The hard interrupt handler of every board, or what it leaves to the device's thread: checks the
+ * chip again before it returns, which saves the interrupts of frames that arrived meanwhile; but
+ * not without limit.
  */
 irqreturn_t canchar_interrupt(int irq, void *data)
 {

@@ -68,8 +68,8 @@ struct canwire_standing {
  * @send: fills the transmit buffer, which must be free
  * @standing: error counters and state
  *
- * @claim, @release and @stop need task context, the others none. A driver calls @receive from one context
- * at a time, @send likewise, and neither of them during @start or @stop.
+ * @claim, @release and @stop need task context, the others none. A driver calls @receive from one
+ * context at a time, @send likewise, and neither of them during @start or @stop.
  */
 struct canwire_controller_ops {
 	u32 clock_hz;
