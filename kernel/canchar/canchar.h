@@ -6,6 +6,7 @@
  *	queue.c		its rings and filters
  *	core.c		interrupts and polling: what a controller has to say
  *	send.c		what is sent next
+ *	thread.c	the interrupt handler in a thread
  *	device.c	a device from its coming to its going
  *	chip_*.c	a controller's registers; knows no board
  *	board_*.c	where controllers are; a card is a row
@@ -48,6 +49,10 @@
 #define CANCHAR_PASSES_MAX	8
 /* The most frames that it reads: several times a full FIFO. */
 #define CANCHAR_BURST_MAX	64
+
+/* The SCHED_FIFO priority of a thread for interrupts, as that of the kernel's own; the highest. */
+#define CANCHAR_THREAD_PRIORITY		50
+#define CANCHAR_THREAD_PRIORITY_MAX	99
 
 struct canchar_device;
 struct canchar_file;
@@ -132,6 +137,9 @@ struct canchar_device {
 	/* close(2) found this number of sent frames when it last waited in vain. */
 	u64 lingered_at;
 	bool lingered;
+	/* The interrupt handler runs in it; changes also under the lock. */
+	struct task_struct *thread;
+	unsigned int thread_priority;
 
 	/* Chip registers and all below; taken in the interrupt handler. */
 	raw_spinlock_t lock;
@@ -142,6 +150,8 @@ struct canchar_device {
 	bool gone;	/* the board was removed */
 	bool masked;	/* a caller polls the chip, and none sleeps */
 	bool polled;	/* since the watchdog last ran */
+	bool deferred;	/* the chip is masked until the thread has handled its interrupt */
+	unsigned int deferred_events;	/* those that it reported then */
 	struct hrtimer watchdog;	/* while the chip is masked or senders wait for a retry */
 	bool tx_armed;	/* an interrupt was requested for the free transmit buffer */
 	enum canchar_state state;
@@ -238,8 +248,13 @@ static inline bool canchar_frame_valid(const struct canchar_frame *frame)
 	return (id & CAN_EFF_FLAG) || !(id & CAN_EFF_MASK & ~CAN_SFF_MASK);
 }
 
-/* core.c: with the lock held, but for canchar_unmask() and the handlers */
+/*
+ * core.c: with the lock held, but for canchar_unmask(), canchar_handle_deferred() and the handlers
+ */
 irqreturn_t canchar_interrupt(int irq, void *data);
+
+/* What a hard handler has left to the thread, if anything. Takes the lock. */
+void canchar_handle_deferred(struct canchar_device *dev);
 
 /* What the interrupt handler does, without an interrupt. */
 void canchar_poll_chip(struct canchar_device *dev);
@@ -306,6 +321,20 @@ int canchar_stop(struct canchar_device *dev);
 
 /* Sets the bit timing and fills in what is 0 in it: 0, -EINVAL, -ENODEV, -EBUSY while it runs. */
 int canchar_set_timing(struct canchar_device *dev, struct canchar_timing *timing);
+
+/* thread.c */
+
+/* Moves the interrupt handler into a thread or back: 0, -ENODEV or why there is no thread. */
+int canchar_set_threaded(struct canchar_device *dev, bool on);
+
+/* SCHED_FIFO, now or for the next thread: 0, -EINVAL, -ENODEV or the scheduler's error. */
+int canchar_set_thread_priority(struct canchar_device *dev, unsigned int priority);
+
+/* A device that has just appeared: what the module parameters say. */
+void canchar_thread_by_parameter(struct canchar_device *dev);
+
+/* With the mutex. */
+void canchar_stop_thread(struct canchar_device *dev);
 
 int canchar_devices_init(void);
 void canchar_devices_exit(void);
@@ -388,6 +417,11 @@ int canchar_virtual_init(void);
 /* Makes the virtual devices visible; the module must not fail to load after it. */
 void canchar_virtual_expose(void);
 void canchar_virtual_exit(void);
+
+/* The same for the nodes of canwire that the module parameter names. */
+int canchar_wire_init(void);
+void canchar_wire_expose(void);
+void canchar_wire_exit(void);
 
 int canchar_kvaser_init(void);
 void canchar_kvaser_exit(void);

@@ -5,60 +5,25 @@
  */
 
 #include <linux/delay.h>
-#include <linux/math.h>
-#include <linux/minmax.h>
 
+#include "bit_timing.h"
 #include "chip_sja1000.h"
 
 /* --------------------------------------------------------- bit timing -- */
 
-/* CiA 301: later sample points for slower buses. */
-static u32 canchar_sja1000_usual_sample_point(u32 bitrate)
-{
-	return bitrate > 800000 ? 750 : bitrate > 500000 ? 800 : 875;
-}
+static const struct canchar_timing_limits canchar_sja1000_limits = {
+	.clock_hz = SJA1000_CLOCK_HZ,
+	.brp_max = 64,
+	.tseg1_min = 2,
+	.tseg1_max = 16,
+	.tseg2_min = 1,
+	.tseg2_max = 8,
+	.sjw_max = 4,
+};
 
-static bool canchar_sja1000_timing_possible(const struct canchar_timing *timing)
-{
-	return timing->brp >= 1 && timing->brp <= 64 && timing->tseg1 >= 2 &&
-	       timing->tseg1 <= 16 && timing->tseg2 >= 1 && timing->tseg2 <= 8 &&
-	       timing->sjw >= 1 && timing->sjw <= 4 && timing->sjw <= timing->tseg2;
-}
-
-/* The exact divisor with the best sample point, of those the longest bit. */
 int canchar_sja1000_calculate(struct canchar_timing *timing)
 {
-	u32 best = U32_MAX, quanta, wish = timing->sample_point;
-
-	timing->sjw = timing->sjw ?: 1;
-	if (timing->brp) {
-		if (!canchar_sja1000_timing_possible(timing))
-			return -EINVAL;
-		quanta = 1 + timing->tseg1 + timing->tseg2;
-		timing->bitrate = SJA1000_CLOCK_HZ / (timing->brp * quanta);
-		timing->sample_point = 1000 * (1 + timing->tseg1) / quanta;
-		return 0;
-	}
-	if (!timing->bitrate || timing->bitrate > 1000000)
-		return -EINVAL;
-	wish = wish ?: canchar_sja1000_usual_sample_point(timing->bitrate);
-	for (quanta = 25; quanta >= 4; quanta--) {
-		struct canchar_timing trial = *timing;
-		u32 distance;
-
-		trial.brp = SJA1000_CLOCK_HZ / (timing->bitrate * quanta);
-		if (!trial.brp || trial.brp * quanta * timing->bitrate != SJA1000_CLOCK_HZ)
-			continue;
-		trial.tseg2 = clamp_t(u32, quanta - quanta * wish / 1000, 1, 8);
-		trial.tseg1 = quanta - 1 - trial.tseg2;
-		trial.sample_point = 1000 * (1 + trial.tseg1) / quanta;
-		distance = max(trial.sample_point, wish) - min(trial.sample_point, wish);
-		if (canchar_sja1000_timing_possible(&trial) && distance < best) {
-			best = distance;
-			*timing = trial;
-		}
-	}
-	return best == U32_MAX ? -EINVAL : 0;
+	return canchar_calculate_timing(&canchar_sja1000_limits, timing);
 }
 
 /* ------------------------------------------------------ start and stop -- */

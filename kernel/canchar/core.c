@@ -214,13 +214,48 @@ static noinline bool canchar_interrupt_masked(struct canchar_device *dev)
 	if (!dev->live || !dev->ops->acknowledge(dev))
 		return false;
 	dev->counts.interrupts++;
-	canchar_poll_chip(dev);
+	if (!dev->deferred)	/* otherwise the thread looks */
+		canchar_poll_chip(dev);
 	return true;
 }
 
+/* Leaves an interrupt to the thread; the chip is masked until that has handled it. */
+static noinline bool canchar_defer(struct canchar_device *dev)
+{
+	unsigned int events = dev->live ? chip_events(dev) : 0;
+
+	if (!events)
+		return false;
+	dev->deferred_events = events;
+	dev->ops->mask(dev, true);
+	WRITE_ONCE(dev->deferred, true);
+	wake_up_process(dev->thread);
+	return true;
+}
+
+void canchar_handle_deferred(struct canchar_device *dev)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	if (dev->deferred && dev->live) {
+		dev->counts.interrupts++;
+		canchar_handle(dev, dev->deferred_events);
+		/* Frames that arrive from now on interrupt again; those before do not. */
+		if (dev->live) {
+			dev->ops->mask(dev, dev->masked);
+			canchar_poll_chip(dev);
+		}
+		canchar_wake_readers(dev);
+	}
+	WRITE_ONCE(dev->deferred, false);
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
+}
+
 /*
- * The hard interrupt handler of every board: checks the chip again before it returns, which saves
- * the interrupts of frames that arrived meanwhile; but not without limit.
+ * The hard interrupt handler of every board, or what it leaves to the device's thread: checks the
+ * chip again before it returns, which saves the interrupts of frames that arrived meanwhile; but
+ * not without limit.
  */
 irqreturn_t canchar_interrupt(int irq, void *data)
 {
@@ -229,8 +264,9 @@ irqreturn_t canchar_interrupt(int irq, void *data)
 	unsigned long flags;
 
 	raw_spin_lock_irqsave(&dev->lock, flags);
-	if (unlikely(dev->masked)) {
-		bool handled = canchar_interrupt_masked(dev);
+	if (unlikely(dev->masked || dev->deferred || dev->thread)) {
+		bool handled = dev->masked || dev->deferred ? canchar_interrupt_masked(dev) :
+							      canchar_defer(dev);
 
 		raw_spin_unlock_irqrestore(&dev->lock, flags);
 		return handled ? IRQ_HANDLED : IRQ_NONE;
@@ -286,7 +322,8 @@ static void canchar_set_mask(struct canchar_device *dev, bool masked)
 		WRITE_ONCE(file->rx.shared->need_wakeup, masked);
 	if (!dev->live)
 		return;
-	dev->ops->mask(dev, masked);
+	if (!dev->deferred)	/* otherwise it is masked until the thread has handled that */
+		dev->ops->mask(dev, masked);
 	if (masked)
 		canchar_watch(dev);
 	/* Frames that arrived meanwhile, or are latched, cause no interrupt. */

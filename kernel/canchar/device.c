@@ -20,6 +20,7 @@ static void canchar_leave_chip(struct canchar_device *dev)
 	dev->live = false;
 	canchar_set_state(dev, dev->state);
 	dev->tx_armed = false;
+	WRITE_ONCE(dev->deferred, false);
 }
 
 /* With the mutex. */
@@ -194,6 +195,7 @@ struct canchar_device *canchar_alloc(struct device *parent, const char *board,
 	dev->ops = ops;
 	dev->chip = chip;
 	dev->state = CANCHAR_STOPPED;
+	dev->thread_priority = CANCHAR_THREAD_PRIORITY;
 	mutex_init(&dev->mutex);
 	raw_spin_lock_init(&dev->lock);
 	INIT_LIST_HEAD(&dev->files);
@@ -215,7 +217,11 @@ struct canchar_device *canchar_alloc(struct device *parent, const char *board,
 
 int canchar_register(struct canchar_device *dev)
 {
-	return cdev_device_add(&dev->cdev, &dev->dev);
+	int err = cdev_device_add(&dev->cdev, &dev->dev);
+
+	if (!err)
+		canchar_thread_by_parameter(dev);
+	return err;
 }
 
 /*
@@ -235,6 +241,7 @@ void canchar_unregister(struct canchar_device *dev)
 	dev->gone = true;
 	canchar_wake_everybody(dev);
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
+	canchar_stop_thread(dev);
 	mutex_unlock(&dev->mutex);
 	cancel_delayed_work_sync(&dev->restart);
 	hrtimer_cancel(&dev->watchdog);

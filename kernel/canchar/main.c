@@ -17,12 +17,18 @@ static int __init canchar_init(void)
 	err = canchar_virtual_init();
 	if (err)
 		goto core;
-	err = canchar_kvaser_init();
+	err = canchar_wire_init();
 	if (err)
 		goto virtual;
+	err = canchar_kvaser_init();
+	if (err)
+		goto wire;
 	canchar_virtual_expose();
+	canchar_wire_expose();
 	return 0;
 
+wire:
+	canchar_wire_exit();
 virtual:
 	canchar_virtual_exit();
 core:
@@ -33,6 +39,7 @@ core:
 static void __exit canchar_exit(void)
 {
 	canchar_kvaser_exit();
+	canchar_wire_exit();
 	canchar_virtual_exit();
 	canchar_devices_exit();
 }

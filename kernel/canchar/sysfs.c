@@ -73,6 +73,41 @@ static ssize_t running_store(struct device *device, struct device_attribute *att
 }
 static DEVICE_ATTR_RW(running);
 
+static ssize_t threaded_show(struct device *device, struct device_attribute *attribute, char *text)
+{
+	return sysfs_emit(text, "%d\n", !!READ_ONCE(canchar_of(device)->thread));
+}
+
+static ssize_t threaded_store(struct device *device, struct device_attribute *attribute,
+			      const char *text, size_t count)
+{
+	bool on;
+	int err = kstrtobool(text, &on);
+
+	if (!err)
+		err = canchar_set_threaded(canchar_of(device), on);
+	return err ? err : count;
+}
+static DEVICE_ATTR_RW(threaded);
+
+static ssize_t thread_priority_show(struct device *device, struct device_attribute *attribute,
+				    char *text)
+{
+	return sysfs_emit(text, "%u\n", READ_ONCE(canchar_of(device)->thread_priority));
+}
+
+static ssize_t thread_priority_store(struct device *device, struct device_attribute *attribute,
+				     const char *text, size_t count)
+{
+	unsigned int priority;
+	int err = kstrtouint(text, 0, &priority);
+
+	if (!err)
+		err = canchar_set_thread_priority(canchar_of(device), priority);
+	return err ? err : count;
+}
+static DEVICE_ATTR_RW(thread_priority);
+
 static ssize_t state_show(struct device *device, struct device_attribute *attribute, char *text)
 {
 	static const char *const names[] = {
@@ -102,6 +137,7 @@ static DEVICE_ATTR_RO(board);
 static struct attribute *canchar_attrs[] = {
 	&dev_attr_bitrate.attr, &dev_attr_restart_ms.attr, &dev_attr_running.attr,
 	&dev_attr_state.attr,	&dev_attr_chip.attr,	   &dev_attr_board.attr,
+	&dev_attr_threaded.attr, &dev_attr_thread_priority.attr,
 	NULL,
 };
 

@@ -5,7 +5,17 @@
  * (handover.c).
  */
 #include "../compat.h"
+#include "driver.h"
 #include "node.h"
+
+/* The controller interrupts its driver, or what stands for one. */
+static void cw_node_interrupt(struct cw_node *node, u8 causes)
+{
+	if (unlikely(node->driver))
+		cw_driver_note(node, causes);
+	else
+		napi_schedule(&node->napi);
+}
 
 enum can_state cw_state_of(u32 errors)
 {
@@ -35,7 +45,7 @@ static void cw_node_drop_next(struct cw_node *node)
 	/* A, pairs with cw_node_complete() */
 	smp_store_release(&node->tx_next, node->tx_next + 1);
 	cw_node_choose(node);
-	napi_schedule(&node->napi);
+	cw_node_interrupt(node, 0);
 }
 
 void cw_node_fail_all(struct cw_node *node)
@@ -56,7 +66,7 @@ bool cw_node_receive(struct cw_node *node, const struct canfd_frame *frame, u64 
 		node->stats.overruns++;
 		node->events.overrun = true;
 		node->events.any = true;
-		napi_schedule(&node->napi);
+		cw_node_interrupt(node, CANWIRE_CAUSE_OVERRUN);
 		return false;
 	}
 	place = &node->ring[node->rx_head & (node->ring_size - 1)];
@@ -71,7 +81,7 @@ bool cw_node_receive(struct cw_node *node, const struct canfd_frame *frame, u64 
 	node->stats.received++;
 	if (used > node->stats.fifo_used_max)
 		node->stats.fifo_used_max = used;
-	napi_schedule(&node->napi);
+	cw_node_interrupt(node, CANWIRE_CAUSE_RX);
 	return true;
 }
 
@@ -87,7 +97,7 @@ void cw_node_sent(struct cw_node *node, const struct cw_buffer *buffer, u64 end)
 		node->tx_end[place] = end;
 		__clear_bit(place, &node->tx_failed);
 		smp_store_release(&node->tx_next, node->tx_next + 1);	/* A */
-		napi_schedule(&node->napi);
+		cw_node_interrupt(node, CANWIRE_CAUSE_TX);
 	}
 	cw_node_choose(node);
 }
@@ -97,7 +107,7 @@ static void cw_node_give_up_one_shot(struct cw_node *node)
 {
 	struct cw_buffer *next = node->port.next;
 
-	if (node->can.ctrlmode & CAN_CTRLMODE_ONE_SHOT && next && !next->babble)
+	if (cw_ctrlmode(node) & CAN_CTRLMODE_ONE_SHOT && next && !next->babble)
 		cw_node_drop_next(node);
 }
 
@@ -107,11 +117,11 @@ void cw_node_lost_arbitration(struct cw_node *node, u32 winner)
 
 	node->stats.arbitration_lost++;
 	node->can.can_stats.arbitration_lost++;
-	if (node->can.ctrlmode & CAN_CTRLMODE_BERR_REPORTING) {
+	if (cw_ctrlmode(node) & CAN_CTRLMODE_BERR_REPORTING) {
 		node->events.lost = true;
 		node->events.lost_bit = differ ? 32 - fls(differ) : 31;
 		node->events.any = true;
-		napi_schedule(&node->napi);
+		cw_node_interrupt(node, 0);
 	}
 	cw_node_give_up_one_shot(node);
 }
@@ -132,16 +142,16 @@ void cw_node_error(struct cw_node *node, const struct cw_attempt *a, bool sendin
 	/* Fourteen thousand per second when the node is alone: reported only with
 	 * berr-reporting.
 	 */
-	if (node->can.ctrlmode & CAN_CTRLMODE_BERR_REPORTING) {
+	if (cw_ctrlmode(node) & CAN_CTRLMODE_BERR_REPORTING) {
 		node->events.errors++;
 		node->events.error = a->error ? a->error : CANWIRE_ERROR_STUFF;
 		node->events.error_sending = sending;
 		node->events.any = true;
-		napi_schedule(&node->napi);
+		cw_node_interrupt(node, 0);
 	} else {
 		node->stats.error_events_limited++;
-		if (state != READ_ONCE(node->can.state))
-			napi_schedule(&node->napi);
+		if (node->driver || state != READ_ONCE(node->can.state))
+			cw_node_interrupt(node, 0);
 	}
 	if (sending) {
 		cw_node_give_up_one_shot(node);
@@ -155,5 +165,5 @@ void cw_node_bus_off(struct cw_node *node)
 	node->stats.bus_offs++;
 	cw_node_fail_all(node);
 	node->events.any = true;
-	napi_schedule(&node->napi);
+	cw_node_interrupt(node, 0);
 }

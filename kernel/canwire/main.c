@@ -170,6 +170,7 @@ void cw_node_remove(struct cw_node *node)
 	struct cw_bus *bus = node->bus;
 	u8 slot = node->port.slot;
 
+	cw_driver_leave(node);
 	spin_lock(&cw_nodes_lock);
 	list_del(&node->list);
 	spin_unlock(&cw_nodes_lock);

@@ -202,7 +202,7 @@ static int cw_cmd_babble(struct sk_buff *skb, struct genl_info *info)
 	mutex_lock(&cw_mutex);
 	node = cw_node_of_info(info);
 	err = PTR_ERR_OR_ZERO(node);
-	if (!err && frame.flags & CANFD_FDF && !(node->can.ctrlmode & CAN_CTRLMODE_FD)) {
+	if (!err && frame.flags & CANFD_FDF && !(cw_ctrlmode(node) & CAN_CTRLMODE_FD)) {
 		NL_SET_ERR_MSG(info->extack, "an FD frame, and FD is off on this node");
 		err = -EINVAL;
 	} else if (!err && node->babble_left && count) {

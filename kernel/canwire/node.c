@@ -41,11 +41,19 @@ void cw_node_unlock(struct cw_wire *wire, unsigned long flags)
 	raw_spin_unlock_irqrestore(&wire->lock, flags);
 }
 
-static void cw_node_join(struct cw_node *node, struct cw_wire *wire, u32 sequences)
+void cw_node_join(struct cw_node *node, struct cw_wire *wire, u32 sequences)
 {
 	node->state = CW_NODE_ON;
 	cw_node_choose(node);
 	cw_wire_join(wire, &node->port, ktime_get_ns(), sequences);
+}
+
+void cw_node_go_down(struct cw_node *node, struct cw_wire *wire)
+{
+	if (node->state == CW_NODE_ON)
+		cw_wire_leave(wire, &node->port, ktime_get_ns());
+	node->state = CW_NODE_DOWN;
+	node->port.next = NULL;
 }
 
 /*
@@ -70,6 +78,25 @@ static canid_t cw_id_of(canid_t id)
 	return id & (CAN_SFF_MASK | CAN_RTR_FLAG);
 }
 
+static void cw_buffer_measure(struct cw_buffer *buffer)
+{
+	buffer->key = cw_arbitration_key(&buffer->frame);
+	cw_measure(&buffer->frame, &buffer->length);
+}
+
+void cw_buffer_fill_classic(struct cw_buffer *buffer, const struct can_frame *from, u8 dlc)
+{
+	struct canfd_frame *frame = &buffer->frame;
+
+	frame->can_id = cw_id_of(from->can_id);
+	frame->len = from->len;
+	frame->flags = 0;
+	frame->__res1 = dlc;
+	memset(frame->data, 0, CAN_MAX_DLEN);
+	memcpy(frame->data, from->data, cw_data_bytes(frame));
+	cw_buffer_measure(buffer);
+}
+
 static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer,
 			   const struct sk_buff *skb)
 {
@@ -84,18 +111,12 @@ static void cw_buffer_fill(struct cw_node *node, struct cw_buffer *buffer,
 		buffer->esi = from->flags & CANFD_ESI;
 		memcpy(frame->data, from->data, from->len);
 		memset(frame->data + from->len, 0, frame->len - from->len);
+		cw_buffer_measure(buffer);
 	} else {
 		const struct can_frame *from = (const struct can_frame *)skb->data;
 
-		frame->can_id = cw_id_of(from->can_id);
-		frame->len = from->len;
-		frame->flags = 0;
-		frame->__res1 = can_get_cc_dlc(from, node->can.ctrlmode);
-		memset(frame->data, 0, CAN_MAX_DLEN);
-		memcpy(frame->data, from->data, cw_data_bytes(frame));
+		cw_buffer_fill_classic(buffer, from, can_get_cc_dlc(from, node->can.ctrlmode));
 	}
-	buffer->key = cw_arbitration_key(frame);
-	cw_measure(frame, &buffer->length);
 }
 
 /*
@@ -132,6 +153,25 @@ static bool cw_stop_if_full(struct cw_node *node)
 	return false;
 }
 
+void cw_node_submit(struct cw_node *node, u64 since_ns)
+{
+	struct cw_wire *wire;
+	unsigned long flags;
+
+	wire = cw_node_lock(node, &flags);
+	WRITE_ONCE(node->tx_head, node->tx_head + 1);
+	if (likely(node->state == CW_NODE_ON)) {
+		struct cw_buffer *before = node->port.next;
+
+		cw_node_choose(node);
+		if (node->port.next != before)
+			cw_wire_send(wire, &node->port, since_ns);
+	} else if (node->state == CW_NODE_BUS_OFF) {
+		cw_node_fail_all(node);
+	}
+	cw_node_unlock(wire, flags);
+}
+
 /*
  * On an idle wire the frame starts at the time this function was entered: the module's processing
  * time does not count.
@@ -141,8 +181,6 @@ static netdev_tx_t cw_xmit(struct sk_buff *skb, struct net_device *dev)
 	struct cw_node *node = netdev_priv(dev);
 	u32 place = node->tx_head % CW_TX_RING;
 	u64 now = ktime_get_ns();
-	struct cw_wire *wire;
-	unsigned long flags;
 
 	if (can_dev_dropped_skb(dev, skb))
 		return NETDEV_TX_OK;
@@ -161,19 +199,7 @@ static netdev_tx_t cw_xmit(struct sk_buff *skb, struct net_device *dev)
 		return NETDEV_TX_OK;
 	}
 
-	wire = cw_node_lock(node, &flags);
-	WRITE_ONCE(node->tx_head, node->tx_head + 1);
-	if (likely(node->state == CW_NODE_ON)) {
-		struct cw_buffer *before = node->port.next;
-
-		cw_node_choose(node);
-		if (node->port.next != before)
-			cw_wire_send(wire, &node->port, now);
-	} else if (node->state == CW_NODE_BUS_OFF) {
-		cw_node_fail_all(node);
-	}
-	cw_node_unlock(wire, flags);
-
+	cw_node_submit(node, now);
 	cw_stop_if_full(node);
 	return NETDEV_TX_OK;
 }
@@ -200,7 +226,7 @@ static void cw_node_configure(struct cw_node *node)
 			  node->fifo_in_bytes ? CW_FIFO_BYTES_DEFAULT : CW_FIFO_FRAMES_DEFAULT;
 }
 
-static void cw_node_reset(struct cw_node *node)
+void cw_node_reset(struct cw_node *node)
 {
 	node->tx_head = 0;
 	node->tx_next = 0;
@@ -213,6 +239,9 @@ static void cw_node_reset(struct cw_node *node)
 	node->port.tx_errors = 0;
 	node->port.rx_errors = 0;
 	memset(&node->events, 0, sizeof(node->events));
+	/* FD may have been switched off since the request. */
+	if (node->babble.frame.flags & CANFD_FDF && !(node->port.mode & CW_MODE_FD))
+		node->babble_left = 0;
 }
 
 static int cw_open(struct net_device *dev)
@@ -222,6 +251,10 @@ static int cw_open(struct net_device *dev)
 	unsigned long flags;
 	int err;
 
+	if (node->driver) {
+		netdev_err(dev, "stays down: the driver of another module has this node\n");
+		return -EBUSY;
+	}
 	err = open_candev(dev);
 	if (err)
 		return err;
@@ -229,9 +262,6 @@ static int cw_open(struct net_device *dev)
 	wire = cw_node_lock(node, &flags);
 	cw_node_configure(node);
 	cw_node_reset(node);
-	/* FD may have been switched off since the request. */
-	if (node->babble.frame.flags & CANFD_FDF && !(node->port.mode & CW_MODE_FD))
-		node->babble_left = 0;
 	node->can.state = CAN_STATE_ERROR_ACTIVE;
 	cw_node_join(node, wire, CW_SEQUENCES_START);
 	cw_node_unlock(wire, flags);
@@ -247,10 +277,7 @@ static int cw_stop(struct net_device *dev)
 
 	netif_stop_queue(dev);
 	wire = cw_node_lock(node, &flags);
-	if (node->state == CW_NODE_ON)
-		cw_wire_leave(wire, &node->port, ktime_get_ns());
-	node->state = CW_NODE_DOWN;
-	node->port.next = NULL;
+	cw_node_go_down(node, wire);
 	cw_node_unlock(wire, flags);
 	napi_disable(&node->napi);
 	close_candev(dev);
@@ -364,6 +391,7 @@ struct cw_node *cw_node_make(struct net *net, const char *name, struct cw_bus *b
 	node->fifo_frames = config->fifo_frames;
 	node->tx_buffers = config->tx_buffers;
 	node->fd_tolerant = config->fd_tolerant;
+	cw_driver_init(node);
 	node->ring_size = cw_ring_size(config);
 	node->ring = kvcalloc(node->ring_size, sizeof(*node->ring), GFP_KERNEL);
 	if (!node->ring)
@@ -424,7 +452,9 @@ static void cw_node_move(struct cw_node *node, struct cw_wire *to)
 	if (!on)
 		return;
 	raw_spin_lock_irqsave(&to->lock, flags);
-	cw_node_join(node, to, CW_SEQUENCES_START);
+	/* A driver may have stopped or started it meanwhile. */
+	if (node->state == CW_NODE_MOVING)
+		cw_node_join(node, to, CW_SEQUENCES_START);
 	raw_spin_unlock_irqrestore(&to->lock, flags);
 }
 

@@ -2,8 +2,9 @@
 /*
  * A node: a CAN controller on a wire, and the network device in front of it.
  *
- * Three files: node.c is the network device, controller.c the wire's side (under its lock, in hard
- * interrupt), handover.c the delivery to the stack by NAPI.
+ * Four files: node.c is the network device, controller.c the wire's side (under its lock, in hard
+ * interrupt), handover.c the delivery to the stack by NAPI. driver.c is what the driver of another
+ * module has in place of the network device.
  *
  * Barriers between them: A publishes how a frame was sent, B a received frame, before NAPI looks.
  * C hands transmit buffers back before xmit fills them again. D orders the stop of a full queue
@@ -14,11 +15,13 @@
 #define CANWIRE_NODE_H
 
 #include <linux/can/dev.h>
+#include <linux/irq_work.h>
 #include <linux/list.h>
 #include <linux/netdevice.h>
 
 #include "wire.h"
 
+struct canwire_driver;
 struct cw_bus;
 
 /* Places in the ring of transmit buffers: a power of two above CW_TX_BUFFERS_MAX. */
@@ -86,6 +89,15 @@ struct cw_node {
 
 	struct cw_events events;
 	struct canwire_node_stats stats;
+
+	/*
+	 * The driver that has claimed the node, NULL: its network device drives it. Changes under
+	 * cw_mutex, RTNL and the wire's lock, while the node is down. The rest is under the last.
+	 */
+	struct canwire_driver *driver;
+	struct irq_work interrupt;
+	u8 causes, enabled;		/* CANWIRE_CAUSE_... */
+	enum can_state driver_state;	/* that of the last CANWIRE_CAUSE_STATE */
 };
 
 static inline int cw_node_ifindex(const struct cw_node *node)
@@ -138,6 +150,17 @@ int cw_node_connect(struct cw_node *node, struct cw_wire *wire, bool connected);
 struct cw_wire *cw_node_lock(struct cw_node *node, unsigned long *flags);
 void cw_node_unlock(struct cw_wire *wire, unsigned long flags);
 
+/* With the wire's lock: goes on the wire after @sequences of 11 recessive bits, or leaves it. */
+void cw_node_join(struct cw_node *node, struct cw_wire *wire, u32 sequences);
+void cw_node_go_down(struct cw_node *node, struct cw_wire *wire);
+
+/* Empties buffers and FIFO of a node that is off the wire, and its error counters. */
+void cw_node_reset(struct cw_node *node);
+
+/* The next transmit buffer has been filled, at @since_ns. */
+void cw_buffer_fill_classic(struct cw_buffer *buffer, const struct can_frame *from, u8 dlc);
+void cw_node_submit(struct cw_node *node, u64 since_ns);
+
 /* controller.c: all but cw_state_of() under the wire's lock */
 
 /* Puts the node's next frame in front of its port. */
@@ -163,6 +186,22 @@ void cw_node_bus_off(struct cw_node *node);
 
 /* The state that the greater error counter means. */
 enum can_state cw_state_of(u32 errors);
+
+/* driver.c */
+
+void cw_driver_init(struct cw_node *node);
+
+/* Tells the driver what has occurred, and whether the state has changed. With the wire's lock. */
+void cw_driver_note(struct cw_node *node, u8 causes);
+
+/* The driver, if there is one, loses the node. With cw_mutex. */
+void cw_driver_leave(struct cw_node *node);
+
+/* The control modes of the node's interface, which do not apply to a driver. */
+static inline u32 cw_ctrlmode(const struct cw_node *node)
+{
+	return node->driver ? 0 : node->can.ctrlmode;
+}
 
 /* handover.c */
 int cw_node_poll(struct napi_struct *napi, int budget);

@@ -13,7 +13,8 @@ fail() {
 	failed=1
 }
 mapfile -t files < <(find . -name '*.[ch]' -not -path './tests/*' -not -name compat.h | sort)
-headers=(./uapi/*.h ./card_pair.h ./canchar/chip_sja1000.h ./canchar/board_kvaser_pci.h)
+headers=(./uapi/*.h ./card_pair.h ./canchar/chip_sja1000.h ./canchar/board_kvaser_pci.h
+	./canchar/bit_timing.h ./canwire/driver.h)
 
 for file in "${files[@]}"; do
 	complaints=$(perl "$source/scripts/checkpatch.pl" --strict --no-tree --terse --show-types -f "$file" 2>&1 |

@@ -903,6 +903,243 @@ def refused_with_open_device():
     subprocess.run(["rmmod", "canchar"], check=True)
 
 
+class Devices:
+    """canchar with nodes of the wire: /dev/canchar0 and on, running; the module goes at the end."""
+
+    def __init__(self, *names, bitrate=1000000, start=True):
+        guest.insert("canchar", f"wire={','.join(names)}")
+        self.files = []
+        if start:
+            for number in range(len(names)):
+                self.set(number, "bitrate", bitrate)
+                self.set(number, "running", 1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *why):
+        for file in self.files:
+            os.close(file)
+        subprocess.run(["rmmod", "canchar"], check=True)
+
+    def set(self, number, attribute, value):
+        with open(f"/sys/class/canchar/canchar{number}/{attribute}", "w") as file:
+            file.write(str(value))
+
+    def get(self, number, attribute):
+        with open(f"/sys/class/canchar/canchar{number}/{attribute}") as file:
+            return file.read().strip()
+
+    def open(self, number, flags=os.O_NONBLOCK):
+        self.files.append(os.open(f"/dev/canchar{number}", os.O_RDWR | flags))
+        return self.files[-1]
+
+
+def char_frame(can_id, data=b""):
+    return struct.pack("=QIBBH8s", 0, can_id, len(data), 0, 0, data)
+
+
+def char_frames(file, count=1):
+    """The next frames of a device, as identifier and data."""
+    came = b""
+
+    def more():
+        nonlocal came
+        try:
+            came += os.read(file, 24 * 64)
+        except BlockingIOError:
+            pass
+        return len(came) >= 24 * count
+
+    wait_until(more, 10, f"{count} frames")
+    return [(can_id, data[:length]) for _, can_id, length, _, _, data in struct.iter_unpack("=QIBBH8s", came)]
+
+
+@test
+def driven_by_canchar():
+    """A node that canchar drives sends and receives as any other; its interface cannot go up meanwhile"""
+    wire = nodes("w0")
+    wire.add("w1", "A")
+    wire.add("w2", "A")
+    heard, tap = Can("w0"), Tap("A")
+    with Devices("w1", "w2") as devices:
+        equal("nodes", [devices.get(number, "node") for number in (0, 1)], ["w1", "w2"])
+        first, second = devices.open(0), devices.open(1)
+        for can_id, data in ((0x123, b"abc"), (EFF | 0x12345678, bytes(range(8))), (RTR | 0x55, b"")):
+            os.write(first, char_frame(can_id, data))
+            equal("by a socket", heard.receive(), (can_id, None, data))
+            equal("by the other device", char_frames(second), [(can_id, data)])
+        heard.send(0x77, b"x")
+        equal("by both", char_frames(first) + char_frames(second), [(0x77, b"x")] * 2)
+        try:
+            up("w1")
+            raise ValueError("its interface went up")
+        except AssertionError as error:
+            assert "busy" in str(error), error
+        assert "w1: stays down: " in guest.kernel_log()
+        equal("errors", errors_of(tap.read()), [])
+    up("w1")
+    heard.send(0x78, b"y")
+    equal("driven by its interface again", wire.node("w1")["received"] >= 1, True)
+
+
+@test
+def refused_by_canchar():
+    """canchar refuses a node that is up, one that is not there, one with another driver and too large a FIFO"""
+    wire = nodes("w0")
+    wire.add("w1", "A", FIFO_FRAMES=65)
+    for words, reason in (("w0", "its interface is up"), ("nosuch", "canwire has no such node"), ("w1,w1", "64 frames"),
+                          ("w1", "64 frames")):
+        before = guest.kernel_log().count(reason)
+        try:
+            guest.insert("canchar", f"wire={words}")
+            raise ValueError(f"{words} was taken")
+        except AssertionError:
+            pass
+        equal(f"lines with '{reason}'", guest.kernel_log().count(reason), before + 1)
+    down("w0")
+    try:
+        guest.insert("canchar", "wire=w0,w0")
+        raise ValueError("it was taken twice")
+    except AssertionError:
+        pass
+    up("w0")
+    equal("still usable", guest.state("w0"), "ERROR-ACTIVE")
+    guest.remove_all()
+    wire.netlink.socket.close()
+    equal("rmmod", guest.unload(), 0)
+    try:
+        guest.insert("canchar", "wire=w0")
+        raise ValueError("it was taken without canwire")
+    except AssertionError:
+        pass
+    assert "canwire is not loaded" in guest.kernel_log()
+    guest.insert("canchar", "virtual=1")
+    subprocess.run(["rmmod", "canchar"], check=True)
+    guest.load()
+
+
+@test
+def deleted_under_canchar():
+    """A node that is deleted wakes readers of its device with ENODEV; modules go in the only order there is"""
+    wire = nodes("w0")
+    wire.add("w1", "A")
+    wire.add("w2", "A")
+    with Devices("w1", "w2") as devices:
+        equal("canwire is in use", guest.unload() != 0, True)
+        code = "import os, sys\nos.read(os.open('/dev/canchar0', os.O_RDWR), 24)"
+        reader = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+        file = devices.open(0)
+        wait_until(lambda: open(f"/proc/{reader.pid}/stat").read().rsplit(")", 1)[1].split()[0] == "S", 20, "a reader")
+        time.sleep(0.2)
+        os.write(file, char_frame(0x10, b"on its way"[:8]))
+        wire.delete("w1")
+        assert "No such device" in reader.communicate(timeout=20)[1]
+        for call in (lambda: os.read(file, 24), lambda: os.write(file, char_frame(1))):
+            try:
+                call()
+                raise ValueError("a device without a node moves frames")
+            except OSError as error:
+                equal("error", error.errno, 19)
+        equal("the device is gone", os.path.exists("/dev/canchar0"), False)
+        wire.add("w1", "A")
+        up("w1")
+        other = devices.open(1)
+        Can("w1").send(0x55, b"z")
+        equal("the other device", char_frames(other), [(0x55, b"z")])
+        Can("w0").send(1)
+        guest.remove_all()
+    equal("rmmod", guest.unload(), 0)
+    guest.load()
+
+
+@test
+def moved_under_canchar():
+    """A node that canchar drives is disconnected, stopped and started under traffic, and sends when it is back"""
+    wire = nodes("w0")
+    wire.add("w1", "A")
+    flood = guest.flood("w0", "300", 1000000)
+    with Devices("w1") as devices:
+        for turn in range(40):
+            wire.command(CONNECT, {NODE: "w1", CONNECTED: turn & 1})
+            devices.set(0, "running", turn >> 1 & 1)
+            if turn & 2:
+                try:
+                    os.write(devices.open(0), char_frame(0x10, bytes([turn])))
+                except BlockingIOError:
+                    pass
+            while len(devices.files) > 2:
+                os.close(devices.files.pop(0))
+        wire.command(CONNECT, {NODE: "w1", CONNECTED: 1})
+        devices.set(0, "running", 0)
+        devices.set(0, "running", 1)
+        flood.kill()
+        flood.wait()
+        heard = Can("w0")
+        os.write(devices.open(0), char_frame(0x11, b"back"))
+        wait_until(lambda: (0x11, None, b"back") in heard.drain(), 20, "its frame")
+
+
+@test
+def bus_off_under_canchar():
+    """Errors take a device off the bus; started again it is heard when it has seen 128 sequences of 11 bits"""
+    wire = nodes("w0")
+    wire.add("w1", "A")
+    heard, tap = Can("w0"), Tap("A")
+    with Devices("w1") as devices:
+        file = devices.open(0)
+        wire.command(INJECT, {BUS: "A", ERROR: ERROR_BIT, COUNT: 40})
+        os.write(file, char_frame(0x123, b"never"))
+        wait_until(lambda: devices.get(0, "state") == "bus-off", 20, "bus-off")
+        equal("bus-offs", wire.node("w1")["bus_offs"], 1)
+        wire.command(INJECT, {BUS: "A", COUNT: 0})
+        began = time.monotonic_ns()
+        devices.set(0, "running", 1)
+        os.write(file, char_frame(0x124, b"again"))
+        equal("heard", heard.receive(), (0x124, None, b"again"))
+        waited = [r for r in tap.read() if not r.error][-1].sof_ns - began
+        between("waited, in ns", 128 * 11 * 1000, waited, 10**9)
+        equal("state", devices.get(0, "state"), "error-active")
+        wire.command(INJECT, {BUS: "A", ERROR: ERROR_CRC, COUNT: 14})  # 112 by then
+        os.write(file, char_frame(0x125, b"warned"))
+        equal("heard", heard.receive(), (0x125, None, b"warned"))
+        wait_until(lambda: devices.get(0, "state") == "error-warning", 20, "a warning")
+        for _ in range(20):
+            os.write(file, char_frame(0x126, b"well"))
+            equal("heard", heard.receive(), (0x126, None, b"well"))
+        wait_until(lambda: devices.get(0, "state") == "error-active", 20, "no more warning")
+
+
+@test
+def bursts_beside_a_busy_processor():
+    """Beside a program at priority 55, a handler in a thread at 50 loses what a FIFO of five does not hold; one at 60 and
+    a hard one lose nothing"""
+    if os.cpu_count() != 1:
+        raise Skip("needs one CPU")
+    wire = nodes("w0")
+    names = ("w1", "w2", "w3")
+    for name in names:
+        wire.add(name, "A")
+    with Devices(*names) as devices:
+        for number, priority in ((0, 50), (1, 60)):
+            devices.set(number, "thread_priority", priority)
+            devices.set(number, "threaded", 1)
+        files = [devices.open(number) for number in range(3)]
+        for count in (5, 6, 12):
+            before = [wire.node(name)["overruns"] for name in names]
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(55))
+            try:
+                wire.start("A", frame(0x100, b"12345678"), PERIOD_NS=150000, COUNT=count)
+                while wire.source("A")["running"]:
+                    pass
+            finally:
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            lost = [wire.node(name)["overruns"] - old for name, old in zip(names, before)]
+            equal(f"lost of {count}", lost, [count - 5, 0, 0])
+            for file, lost_here in zip(files, lost):
+                equal("came", len(char_frames(file, count - lost_here)), count - lost_here)
+
+
 @test
 def quiet_kernel():
     """The kernel's log has no complaint after all that"""

@@ -159,8 +159,8 @@ enum canchar_state {
  * @clock_hz: (4, 4 bytes) clock of the bit timing; 0: no bit timing
  * @state: (8, 4 bytes) enum canchar_state
  * @reserved: (12, 4 bytes)
- * @chip: (16, 16 bytes) "sja1000", "virtual"; ends with a NUL
- * @board: (32, 16 bytes) "kvaser-pci", "virtual"
+ * @chip: (16, 16 bytes) "sja1000", "wire", "virtual"; ends with a NUL
+ * @board: (32, 16 bytes) "kvaser-pci", "canwire", "virtual"
  */
 struct canchar_info {
 	__u32 version;

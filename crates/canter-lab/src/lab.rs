@@ -68,6 +68,7 @@ Examples:
   canter lab -- 'ip link set can0 up type can bitrate 500000 && ip -details link show can0'
   canter lab --clock virtual --kernel 6.12-rt -- ./target/release/canter study run gateway
   canter lab --canchar 3,4 -- 'ls /dev/canchar*; cat /sys/class/canchar/*/board'
+  canter lab --bus wire --canchar wcan1,wcan3 -- 'cat /sys/class/canchar/*/node'
   canter lab --bare-metal -- canter methods
   canter lab --fd-cards 2 --net -- ./test.sh 'with an argument'
   canter lab --bus wire --clock virtual -- 'canter wire list && canter analyze wcan0 --count 3'
@@ -287,6 +288,10 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
         (
             modules.iter().any(|chosen| chosen.cards_needed() > arguments.cards),
             "--canchar: there is no such card (--cards says how many there are)",
+        ),
+        (
+            modules.iter().any(|chosen| chosen.lacks_one_of(modules)),
+            "--canchar: nodes of wires are there with --bus wire",
         ),
         (
             !arguments.arch.is_host() && of_host,

@@ -7,11 +7,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 canchar=$here/../../canchar
 empty=$(mktemp -d)
 trap 'rm -rf "$empty"' EXIT
-sources=("$canchar"/{core,send,queue,device,chip_sja1000,chip_sja1000_setup}.c)
+sources=("$canchar"/{core,send,queue,device,thread,chip_sja1000,chip_sja1000_setup}.c)
 [ "$1" != board ] || sources+=("$canchar/board_kvaser_pci.c")
 # What kernel.h includes itself is the C library's.
-grep -ho '^#include <linux/[a-z0-9_/]*\.h>' "${sources[@]}" "$canchar"/*.h | sort -u | sed 's/.*<\(.*\)>/\1/' |
-	grep -vx -e linux/types.h -e linux/can.h -e linux/can/error.h | while read -r header; do
+grep -ho '^#include <\(uapi/\)\?linux/[a-z0-9_/]*\.h>' "${sources[@]}" "$canchar"/*.h | sort -u | sed 's/.*<\(.*\)>/\1/' |
+	grep -vx -e linux/errno.h -e linux/limits.h -e linux/types.h -e linux/can.h -e linux/can/error.h | while read -r header; do
 		mkdir -p "$empty/$(dirname "$header")"
 		: >"$empty/$header"
 	done

@@ -155,6 +155,22 @@ struct irq_work { int unused; };
 
 #define rcuwait_active(wait)	((void)(wait), false)
 #define rcuwait_wake_up(wait)	((void)(wait))
+
+/* Threads: there are none. */
+struct task_struct { int unused; };
+struct sched_attr { u32 size, sched_policy, sched_priority; };
+
+#define TASK_IDLE			0
+#define TASK_RUNNING			0
+#define SCHED_FIFO			1
+#define set_current_state(state)	do { } while (0)
+#define __set_current_state(state)	do { } while (0)
+#define schedule()			do { } while (0)
+#define kthread_should_stop()		true
+#define kthread_create(function, data, ...) ((struct task_struct *)ERR_PTR(-EAGAIN))
+#define kthread_stop(thread)		((void)(thread))
+#define wake_up_process(thread)		((void)(thread))
+#define sched_setattr_nocheck(thread, attr) ((void)(thread), (void)(attr), 0)
 #define waitqueue_active(queue)	((void)(queue), false)
 #define irq_work_queue(work)	((void)(work))
 

@@ -3,6 +3,7 @@
 
 mod conformance;
 mod conformance_canchar;
+mod conformance_canchar_wire;
 mod conformance_rest;
 mod conformance_simulated;
 mod conformance_wire;

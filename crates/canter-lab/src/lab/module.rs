@@ -58,6 +58,8 @@ pub struct Loading {
     pub parameters: String,
     /// Numbers of the SJA1000 cards that the module's driver gets, in this order.
     pub cards: Vec<u8>,
+    /// The name of another module that must be loaded before; empty: none.
+    pub needs: &'static str,
 }
 
 /// A module that a machine has, and how it is loaded there.
@@ -74,7 +76,7 @@ impl Module {
             source,
             option,
             offers,
-            load: |_| Ok(Loading { parameters: String::new(), cards: Vec::new() }),
+            load: |_| Ok(Loading { parameters: String::new(), cards: Vec::new(), needs: "" }),
             driver: "",
             arch: None,
             processors: 0,
@@ -97,6 +99,12 @@ impl Chosen {
     /// The least number of cards that the machine must have.
     pub fn cards_needed(&self) -> u8 {
         self.loading.cards.iter().max().map_or(0, |card| card + 1)
+    }
+
+    /// Whether the module needs another one that is not among these.
+    pub fn lacks_one_of(&self, modules: &[Self]) -> bool {
+        let needs = self.loading.needs;
+        !needs.is_empty() && !modules.iter().any(|one| one.module.name() == needs)
     }
 }
 
@@ -151,7 +159,7 @@ mod tests {
     const SOURCE: Source = Source { name: "toy", folder: "toy", files: &[] };
     fn two(value: &str) -> Result<Loading, String> {
         let cards = value.parse().map(|card| vec![card]).map_err(|_| "a card's number".to_owned())?;
-        Ok(Loading { parameters: format!("card={value}"), cards })
+        Ok(Loading { parameters: format!("card={value}"), cards, ..Loading::default() })
     }
     static TOYS: &[Module] = &[
         Module::plain(SOURCE, Choice::Bus("toy-bus"), "a bus"),

@@ -8,7 +8,7 @@ const SOURCE: Source = Source {
     name: "canprobe",
     folder: "probe",
     files: sources! {
-        "uapi/canprobe.h" "uapi/canchar.h" "canchar/chip_sja1000.h" "canchar/chip_sja1000_setup.c"
+        "uapi/canprobe.h" "uapi/canchar.h" "canchar/chip_sja1000.h" "canchar/chip_sja1000_setup.c" "canchar/bit_timing.h"
         "canchar/board_kvaser_pci.h" "card_pair.h" "card_pair.c" "compat.h" "probe/Kbuild" "probe/probe.h" "probe/main.c"
         "probe/instrument.c" "probe/handler.c"
     },

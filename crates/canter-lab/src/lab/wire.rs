@@ -6,6 +6,11 @@ use super::module::{Choice, Loading, Module, Source, sources};
 /// The nodes and their buses, wired like can0…can4, which also exist.
 const NODES: &str = "wcan0:A,wcan1:A,wcan2:B,wcan3:A,wcan4:B";
 
+/// Whether there is a node of this name.
+pub(super) fn has_node(name: &str) -> bool {
+    NODES.split(',').any(|node| node.split(':').next() == Some(name))
+}
+
 /// The frames that each tap keeps: 4 MiB a bus. A measurement reads them after its last frame.
 const TAP_RECORDS: u32 = 32_768;
 
@@ -15,7 +20,7 @@ const SOURCE: Source = Source {
     folder: "canwire",
     files: sources! {
         "uapi/canwire.h" "canwire/Kbuild" "canwire/bits.c" "canwire/bits.h" "canwire/bus.h"
-        "compat.h" "canwire/controller.c" "canwire/faults.c" "canwire/handover.c" "canwire/main.c"
+        "compat.h" "canwire/controller.c" "canwire/driver.c" "canwire/driver.h" "canwire/faults.c" "canwire/handover.c" "canwire/main.c"
         "canwire/netlink.c" "canwire/netlink.h" "canwire/netlink_get.c" "canwire/netlink_source.c"
         "canwire/node.c" "canwire/node.h" "canwire/source.c" "canwire/source.h" "canwire/tap.c"
         "canwire/tap.h" "canwire/wire.c" "canwire/wire.h"

@@ -1,21 +1,23 @@
 //! Kernel settings that a study changes for some series and then restores: the priority of the controllers' interrupts,
-//! and the number of frames that the network stack handles at a time.
+//! whether canchar's are threads, and the number of frames that the network stack handles at a time.
 
 use super::ethernet::run;
 use canter_cli::failure::{self, Failure};
-use std::{fs, path::PathBuf, str::FromStr};
+use std::{fs, path::Path, path::PathBuf, str::FromStr};
 
 /// The priority under SCHED_FIFO that Linux gives to interrupt threads.
 const USUAL_PRIORITY: u8 = 50;
 /// The number of frames that the network's soft interrupt handles before it yields the processor.
 const NETDEV_BUDGET: &str = "/proc/sys/net/core/netdev_budget";
 
-/// A change of a kernel setting: `irq-priority=90`, `netdev-budget=30`, or empty: no change.
+/// A change of a kernel setting: `irq-priority=90`, `threads=60`, `netdev-budget=30`, or empty: no change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tuning {
     Usual,
     /// The priority of interrupt threads, 1…99; only where interrupts are threads (PREEMPT_RT).
     InterruptPriority(u8),
+    /// All interrupt handlers are threads of this priority, canchar's by request; `None`: as usual.
+    Threads(Option<u8>),
     NetdevBudget(u32),
 }
 
@@ -23,7 +25,8 @@ impl FromStr for Tuning {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\": not a tuning (irq-priority=1…99, netdev-budget=N or \"\")");
+        let wrong =
+            || format!("\"{text}\": not a tuning (irq-priority=1…99, threads=1…99, netdev-budget=N or \"\")");
         let (name, value) = match text.split_once('=') {
             None if text.is_empty() => return Ok(Self::Usual),
             None => return Err(wrong()),
@@ -31,6 +34,7 @@ impl FromStr for Tuning {
         };
         match (name, u8::try_from(value)) {
             ("irq-priority", Ok(priority @ 1..=99)) => Ok(Self::InterruptPriority(priority)),
+            ("threads", Ok(priority @ 1..=99)) => Ok(Self::Threads(Some(priority))),
             ("netdev-budget", _) if value > 0 => Ok(Self::NetdevBudget(value)),
             _ => Err(wrong()),
         }
@@ -50,6 +54,7 @@ impl Tuning {
         let undo = match self {
             Self::Usual => None,
             Self::InterruptPriority(_) => Some(Self::InterruptPriority(USUAL_PRIORITY)),
+            Self::Threads(_) => Some(Self::Threads(None)),
             Self::NetdevBudget(_) => Some(Self::NetdevBudget(netdev_budget()?)),
         };
         self.set(interfaces)?;
@@ -60,6 +65,7 @@ impl Tuning {
         match self {
             Self::Usual => Ok(()),
             Self::InterruptPriority(priority) => set_interrupt_priority(interfaces, priority),
+            Self::Threads(priority) => set_threads(interfaces, priority),
             Self::NetdevBudget(frames) => fs::write(NETDEV_BUDGET, frames.to_string())
                 .map_err(|error| Failure::unable(format!("{NETDEV_BUDGET}: {error}"))),
         }
@@ -80,6 +86,28 @@ fn netdev_budget() -> failure::Result<u32> {
     let failed = |why: String| Failure::failed(format!("study: {NETDEV_BUDGET}: {why}"));
     let text = fs::read_to_string(NETDEV_BUDGET).map_err(|error| failed(error.to_string()))?;
     text.trim().parse().map_err(|_| failed(format!("\"{}\" is not a number", text.trim())))
+}
+
+/// Puts the handlers of canchar devices into threads of this priority, and gives it to the threads of the others.
+fn set_threads(interfaces: &[&str], priority: Option<u8>) -> failure::Result<()> {
+    let (devices, others): (Vec<&str>, Vec<&str>) =
+        interfaces.iter().partition(|interface| interface.starts_with("/dev/"));
+    for device in devices {
+        let folder = Path::new("/sys/class/canchar").join(device.trim_start_matches("/dev/"));
+        let values = [
+            ("thread_priority", priority.unwrap_or(USUAL_PRIORITY)),
+            ("threaded", u8::from(priority.is_some())),
+        ];
+        for (name, value) in values {
+            let path = folder.join(name);
+            fs::write(&path, value.to_string())
+                .map_err(|error| Failure::unable(format!("{}: write {value}: {error}", path.display())))?;
+        }
+    }
+    match others.is_empty() {
+        true => Ok(()),
+        false => set_interrupt_priority(&others, priority.unwrap_or(USUAL_PRIORITY)),
+    }
 }
 
 fn set_interrupt_priority(interfaces: &[&str], priority: u8) -> failure::Result<()> {
@@ -112,12 +140,15 @@ fn interrupt_threads(interfaces: &[&str], handlers_are_threads: bool) -> Vec<Str
     theirs.filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())).collect()
 }
 
-/// Whether a thread's name is that of an interface's interrupt (`irq/23-can3`) or of its NAPI (`napi/wcan3-8193`), which has
-/// the interrupt's work on a virtual wire.
+/// Whether a thread's name is that of an interface's interrupt (`irq/23-can3`; `irq/canchar0` of a device whose handler is
+/// a thread) or of its NAPI (`napi/wcan3-8193`), which has the interrupt's work on a virtual wire.
 fn is_thread_of(thread: &str, interface: &str, handlers_are_threads: bool) -> bool {
     let interrupt = thread.strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
     let napi = thread.strip_prefix("napi/").and_then(|rest| rest.rsplit_once('-'));
+    let device =
+        interface.strip_prefix("/dev/").and_then(|device| thread.strip_prefix("irq/").map(|of| of == device));
     napi.is_some_and(|(name, _)| name == interface)
+        || device == Some(true)
         || handlers_are_threads && interrupt.is_some_and(|(_, action)| action == interface)
 }
 
@@ -130,9 +161,17 @@ mod tests {
         assert_eq!("".parse(), Ok(Tuning::Usual));
         assert_eq!("irq-priority=90".parse(), Ok(Tuning::InterruptPriority(90)));
         assert_eq!("netdev-budget=30".parse(), Ok(Tuning::NetdevBudget(30)));
-        for wrong in
-            ["irq-priority=100", "irq-priority=0", "netdev-budget=0", "netdev-budget", "budget=1", "=3"]
-        {
+        assert_eq!("threads=60".parse(), Ok(Tuning::Threads(Some(60))));
+        for wrong in [
+            "irq-priority=100",
+            "irq-priority=0",
+            "threads=0",
+            "threads",
+            "netdev-budget=0",
+            "netdev-budget",
+            "budget=1",
+            "=3",
+        ] {
             assert!(wrong.parse::<Tuning>().is_err(), "{wrong}");
         }
     }
@@ -143,6 +182,8 @@ mod tests {
         assert!(!is_thread_of("irq/23-can3", "can3", false), "the driver's own thread, for other work");
         assert!(is_thread_of("napi/wcan3-8193", "wcan3", false));
         assert!(is_thread_of("napi/my-can-7", "my-can", true));
+        assert!(is_thread_of("irq/canchar0", "/dev/canchar0", false));
+        assert!(!is_thread_of("irq/canchar10", "/dev/canchar1", true));
         for other in ["napi/wcan30-8193", "napi/wcan3", "wcan3", "irq/23-wcan30"] {
             assert!(!is_thread_of(other, "wcan3", true), "{other}");
         }

@@ -112,6 +112,11 @@ pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
         for module in unit.study.lab.bus.module().into_iter().chain(bare_metal) {
             boot.machine.load(own_module(module, "")?);
         }
+        if boot.machine.modules.iter().any(|chosen| chosen.lacks_one_of(&boot.machine.modules)) {
+            let text =
+                format!("study: {}: canchar: nodes of wires are there with bus = \"wire\"", unit.study.name);
+            return Err(Failure::new(Exit::Usage, text));
+        }
         boot.machine.net |= needs_ethernet(&unit.study.kind);
         boot.units.push(unit);
     }

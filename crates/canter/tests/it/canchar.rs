@@ -132,6 +132,37 @@ fn every_open_file_gets_every_frame_that_its_filters_pass() {
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=canchar"]
+fn a_card_and_a_virtual_device_whose_handlers_are_threads_lose_no_frame() {
+    let _bench = Bench::new();
+    let threaded = |name, on| fs::write(attribute(name, "threaded"), if on { "1" } else { "0" }).unwrap();
+    let start_card = |name: &str| {
+        let mut card = Interface::find(name).unwrap();
+        card.down().unwrap();
+        card.set_bit_timing(&BitTiming::classic(1_000_000)).unwrap();
+        card.up().unwrap();
+    };
+    ["can0", CARD].into_iter().for_each(start_card);
+    for (from, to) in [(NEAR, FAR), ("can0", CARD), (CARD, "can0")] {
+        let device = if from == CARD { from } else { to };
+        threaded(device, true);
+        let listener = (to != "can0").then(|| open(to));
+        let words = ["generate", from, "-n", "50", "-g", "2", "-I", "i", "-L", "2", "-D", "i", "--quiet"];
+        let before = open(device).statistics().unwrap();
+        let sent = canter(&words).ended(DEADLINE);
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        if let Some(listener) = listener {
+            assert_eq!(ids(&receive(&listener, 50)), (0..50).collect::<Vec<_>>(), "{from} to {to}");
+        } else {
+            let counted = open(device).statistics().unwrap();
+            assert_eq!(counted.tx_frames - before.tx_frames, 50, "{counted:?}");
+        }
+        threaded(device, false);
+    }
+    ip("link set can0 down");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=canchar"]
 fn a_full_queue_loses_the_new_frame_and_marks_the_next() {
     let _bench = Bench::new();
     let (near, far) = (open(NEAR), open(FAR));

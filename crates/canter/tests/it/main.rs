@@ -9,6 +9,7 @@ mod canchar;
 mod canchar_drivers;
 mod canchar_rings;
 mod canchar_tools;
+mod canchar_wire;
 mod capture;
 mod capture_adversary;
 mod capture_drive;

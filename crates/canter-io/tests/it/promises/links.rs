@@ -41,6 +41,8 @@ pub enum Kind {
     CancharVirtual,
     /// Two of the lab's SJA1000 cards, driven by canchar.
     CancharCards,
+    /// Two nodes of a virtual wire, driven by canchar.
+    CancharWire,
     /// Two of the lab's SJA1000 cards without a driver, driven from here.
     PortCards,
 }
@@ -70,6 +72,7 @@ impl fmt::Display for Kind {
             Self::Canwire => "a virtual wire",
             Self::CancharVirtual => "virtual canchar devices",
             Self::CancharCards => "cards driven by canchar",
+            Self::CancharWire => "nodes driven by canchar",
             Self::PortCards => "cards without a driver",
         })
     }
@@ -92,6 +95,7 @@ impl Link {
             Kind::Ctucanfd => ("can5".to_owned(), "can7".to_owned()),
             Kind::CancharVirtual => device_pair("virtual")?,
             Kind::CancharCards => device_pair("kvaser-pci")?,
+            Kind::CancharWire => device_pair("canwire")?,
             Kind::PortCards => (format!("port:{}", PORT_CARDS[0]), format!("port:{}", PORT_CARDS[1])),
             Kind::Sim | Kind::Vcan | Kind::VcanFd => (format!("{prefix}v0"), format!("{prefix}v0")),
             Kind::Vxcan | Kind::VxcanFd => (format!("{prefix}x0"), format!("{prefix}x1")),
@@ -100,7 +104,7 @@ impl Link {
         match kind {
             Kind::Sim | Kind::CancharVirtual => {}
             Kind::PortCards => PORT_CARDS.iter().for_each(|card| unbind(card)),
-            Kind::CancharCards => {
+            Kind::CancharCards | Kind::CancharWire => {
                 for name in [&near, &far] {
                     let mut device = Interface::find(name).map_err(|error| error.to_string())?;
                     device.down().unwrap();
@@ -192,7 +196,8 @@ impl Link {
     }
 
     pub fn has_sockets(&self) -> bool {
-        !matches!(self.kind, Kind::Sim | Kind::CancharVirtual | Kind::CancharCards | Kind::PortCards)
+        use Kind::{CancharCards, CancharVirtual, CancharWire, PortCards, Sim};
+        !matches!(self.kind, Sim | CancharVirtual | CancharCards | CancharWire | PortCards)
     }
 
     /// Whether the link can be made and deleted at will.
@@ -256,7 +261,7 @@ impl Link {
             Kind::Sim => 10,
             Kind::Sja1000 | Kind::CancharCards | Kind::PortCards => 4,
             Kind::CancharVirtual => 16,
-            Kind::Ctucanfd | Kind::Canwire => 4,
+            Kind::Ctucanfd | Kind::Canwire | Kind::CancharWire => 4,
             _ => usize::MAX,
         }
     }
@@ -269,7 +274,7 @@ impl Link {
                 let world = sim::world(&self.world_name());
                 world.advance(world.now_ns() + SECOND_NS);
             }
-            Kind::Sja1000 | Kind::Ctucanfd | Kind::Canwire | Kind::CancharCards => {
+            Kind::Sja1000 | Kind::Ctucanfd | Kind::Canwire | Kind::CancharCards | Kind::CancharWire => {
                 std::thread::sleep(Duration::from_millis(2))
             }
             // Whoever looks empties the controller for all.
