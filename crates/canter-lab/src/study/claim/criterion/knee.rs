@@ -1,6 +1,6 @@
 //! The period at which a gateway begins to keep up: the shortest one from which on it loses no more than a share.
 
-use super::{BoundSide, Bounds, digits};
+use super::{BoundSide, Bounds, digits, keeps_up::queue_grows};
 use crate::study::claim::{
     evidence::Evidence,
     outcome::{Finding, Outcome},
@@ -26,8 +26,9 @@ pub struct Knee {
     /// The instrument's own part of each period, in ns, which is taken off both knees.
     #[serde(default)]
     less_ns: u32,
-    /// A gateway whose median frame waits for more than so many others does not keep up, though its queue holds all of them.
-    queued: Option<u32>,
+    /// A gateway whose latencies grow does not keep up, though its queue holds all frames of the series.
+    #[serde(default)]
+    steady: bool,
     paper: f64,
     within: f64,
     #[serde(default)]
@@ -40,19 +41,19 @@ struct Frames {
     lost: u64,
     sent: u64,
     late: u64,
-    /// Half of them waited for more others than the claim allows.
-    wait: bool,
+    /// They wait for more and more others.
+    grow: bool,
 }
 
 impl Frames {
-    /// Whether too many are lost, or wait. A late frame may have been lost because it was late.
+    /// Whether too many are lost, or more and more wait. A late frame may have been lost because it was late.
     fn lose(&self, share: f64) -> bool {
-        self.wait || self.lost.saturating_sub(self.late) as f64 > share * self.sent as f64
+        self.grow || self.lost.saturating_sub(self.late) as f64 > share * self.sent as f64
     }
 
     /// Whether too many may be lost: or a late one arrived because it was late.
     fn may_lose(&self, share: f64) -> bool {
-        self.wait || self.lost > 0 && (self.lost + self.late) as f64 > share * self.sent as f64
+        self.grow || self.lost > 0 && (self.lost + self.late) as f64 > share * self.sent as f64
     }
 }
 
@@ -118,9 +119,7 @@ impl Knee {
             of_period.lost += ledger.lost.total();
             of_period.sent += ledger.sent;
             of_period.late += ledger.late;
-            let median_ns = found.series.latency_ns.as_ref().map_or(0, |latency| latency.p50);
-            let wait = |queued: u32| median_ns > period_ns.saturating_mul(queued.into());
-            of_period.wait |= self.queued.is_some_and(wait);
+            of_period.grow |= self.steady && found.series.timeline.as_ref().is_some_and(queue_grows);
             files.insert(found.file);
         }
         frames.retain(|period, frames| *period > 0 && frames.sent > 0);

@@ -151,7 +151,7 @@ impl LostShare {
         let [lost, sent] = counts(&found);
         if let Some(control) = &self.control {
             let selector = control.on(&self.of);
-            let [control_lost, control_sent] = counts(&evidence.all(&selector)?);
+            let [control_lost, control_sent] = counts(&evidence.late_ones_too(&selector)?);
             if control_lost > 0 {
                 return Err(Outcome::unclear(format!(
                     "{lost} of {sent} lost, but the control {control} loses {control_lost} of {control_sent} too: \
