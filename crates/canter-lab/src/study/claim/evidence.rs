@@ -99,7 +99,7 @@ impl<'a> Evidence<'a> {
     /// The frames, kernels and instruments of the series that selectors name.
     pub fn basis(&self, selectors: &[Selector]) -> Basis {
         let mut basis = Basis::default();
-        for found in selectors.iter().filter_map(|selector| self.all(selector).ok()).flatten() {
+        for found in selectors.iter().filter_map(|selector| self.late_ones_too(selector).ok()).flatten() {
             basis.frames = basis.frames.max(found.series.condition.frames);
             basis.kernels.insert(found.result.environment.flavour());
             basis.instruments.insert(found.series.instrument().to_owned());

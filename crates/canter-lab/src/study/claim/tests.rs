@@ -297,10 +297,10 @@ fn late_frames_widen_what_a_claim_says_of_shares_and_knees() {
 
 #[test]
 fn a_knee_without_the_wires_part_and_of_gateways_whose_queue_grows() {
-    let sweep = |method: &str, grows_below: u64| {
-        (10..30u64).map(|n| n * 10_000).map(|ns| {
+    let sweep = |method: &'static str, grows_below: u64| {
+        (10..30u64).map(|n| n * 10_000).map(move |ns| {
             let grows = u64::from(ns < grows_below);
-            let slots = (0..8).map(|number| Slot {
+            let slots = (0..8).map(move |number| Slot {
                 number,
                 arrived: 1,
                 max_ns: 1000 + grows * number * 1000,
