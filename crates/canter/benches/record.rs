@@ -42,8 +42,10 @@ struct Recorder {
 }
 
 fn recorders() -> Vec<Recorder> {
+    // Another build of the program, such as that of `make dist`, is measured with CANTER=PATH in the environment.
+    let canter = std::env::var("CANTER").unwrap_or_else(|_| env!("CARGO_BIN_EXE_canter").to_owned());
     // For a shell: the folder's name may have spaces.
-    let canter = format!("'{}'", env!("CARGO_BIN_EXE_canter").replace('\'', r"'\''"));
+    let canter = format!("'{}'", canter.replace('\'', r"'\''"));
     let each = |before: &str| (0..BUSES).map(|bus| format!(" {before}rb{bus}")).collect::<String>();
     let ours = |name, file: &str, count, ceiling| {
         let command = format!("{canter} capture{} -o {file}", each(""));
