@@ -77,7 +77,7 @@ pub fn percentile(latency: &Latency, per_mille: u64, confidence: Confidence) -> 
     percentile_beside(latency, per_mille, 0, confidence)
 }
 
-/// The same when `doubtful` of the latencies might be any others: the interval has so many ranks more at both ends.
+/// A [`percentile`] when `doubtful` of the latencies might be any others: its interval has so many ranks more at both ends.
 pub fn percentile_beside(
     latency: &Latency,
     per_mille: u64,
