@@ -1,6 +1,6 @@
 //! The description of the virtual machine, and how a command in it ended.
 
-use super::{arch::Arch, module::Chosen, table::MODULES};
+use super::{arch::Arch, module::Chosen};
 use clap::ValueEnum;
 use std::{path::PathBuf, time::Duration};
 
@@ -133,8 +133,8 @@ impl Machine {
     pub fn load(&mut self, chosen: Chosen) {
         if !self.modules.iter().any(|one| one.module.name() == chosen.module.name()) {
             self.modules.push(chosen);
-            // Modules that others need come before them in the table.
-            self.modules.sort_by_key(|one| MODULES.iter().position(|row| row.name() == one.module.name()));
+            // Those that need others come behind them.
+            self.modules.sort_by_key(|one| !one.loading.needs.is_empty());
         }
     }
 }
