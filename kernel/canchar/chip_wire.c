@@ -17,17 +17,14 @@ static_assert(CANWIRE_DRIVER_FIFO_FRAMES_MAX <= CANCHAR_BURST_MAX);
 
 /* --------------------------------------------------------- bit timing -- */
 
-#define WIRE_CLOCK_HZ	80000000
-
-/* As those of the wire's interfaces. */
 static const struct canchar_timing_limits canchar_wire_limits = {
-	.clock_hz = WIRE_CLOCK_HZ,
-	.brp_max = 512,
-	.tseg1_min = 2,
-	.tseg1_max = 256,
-	.tseg2_min = 2,
-	.tseg2_max = 128,
-	.sjw_max = 128,
+	.clock_hz = CANWIRE_CLOCK_HZ,
+	.brp_max = CANWIRE_BRP_MAX,
+	.tseg1_min = CANWIRE_TSEG1_MIN,
+	.tseg1_max = CANWIRE_TSEG1_MAX,
+	.tseg2_min = CANWIRE_TSEG2_MIN,
+	.tseg2_max = CANWIRE_TSEG2_MAX,
+	.sjw_max = CANWIRE_SJW_MAX,
 };
 
 static int canchar_wire_calculate(struct canchar_timing *timing)
@@ -153,7 +150,7 @@ static void canchar_wire_standing(struct canchar_device *dev, struct canchar_sta
 
 const struct canchar_chip_ops canchar_wire_ops = {
 	.name = "wire",
-	.clock_hz = WIRE_CLOCK_HZ,
+	.clock_hz = CANWIRE_CLOCK_HZ,
 	.calculate = canchar_wire_calculate,
 	.silence = canchar_wire_silence,
 	.start = canchar_wire_start,

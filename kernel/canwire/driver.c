@@ -243,7 +243,6 @@ static void cw_driver_standing(struct canwire_driver *driver, struct canwire_sta
 }
 
 const struct canwire_controller_ops canwire_controller_ops = {
-	.clock_hz = CW_CLOCK_HZ,
 	.claim = cw_driver_claim,
 	.release = cw_driver_release,
 	.name = cw_driver_name,

@@ -22,6 +22,15 @@
 #define CANWIRE_CAUSE_STATE	BIT(2)	/* error-warning, error-passive, bus-off, or back */
 #define CANWIRE_CAUSE_OVERRUN	BIT(3)	/* frames were lost because the FIFO was full */
 
+/* Bit timing: the clock, and what the registers hold; also of the interface of a node. */
+#define CANWIRE_CLOCK_HZ	80000000
+#define CANWIRE_BRP_MAX		512
+#define CANWIRE_TSEG1_MIN	2
+#define CANWIRE_TSEG1_MAX	256
+#define CANWIRE_TSEG2_MIN	2
+#define CANWIRE_TSEG2_MAX	128
+#define CANWIRE_SJW_MAX		128
+
 /* What the FIFO holds unless the node was made with another size, and the largest. */
 #define CANWIRE_DRIVER_FIFO_FRAMES	5
 #define CANWIRE_DRIVER_FIFO_FRAMES_MAX	64
@@ -52,13 +61,12 @@ struct canwire_standing {
 
 /**
  * struct canwire_controller_ops - what a driver may do with nodes
- * @clock_hz: clock of the bit timing
  * @claim: takes a node by the name of its interface: 0, -ENODEV: no such node, -EBUSY: its
  *	interface is up or it has a driver, -EINVAL: its FIFO is too large. May sleep
  * @release: returns the node, by way of @gone; nothing if it has been deleted. May sleep
  * @name: the name of its interface, and a NUL
- * @start: goes on the bus with bits of this many clock cycles, the interrupt still off; after
- *	bus-off it takes part when it has seen 128 sequences of 11 recessive bits
+ * @start: goes on the bus with bits of this many cycles of CANWIRE_CLOCK_HZ, the interrupt still
+ *	off; after bus-off it takes part when it has seen 128 sequences of 11 recessive bits
  * @stop: leaves the bus and cuts off its frame; @interrupt does not run any more when it returns
  * @enable: the causes that interrupt from now on. What has occurred before raises none;
  *	CANWIRE_CAUSE_TX is forgotten while it is not enabled
@@ -72,7 +80,6 @@ struct canwire_standing {
  * context at a time, @send likewise, and neither of them during @start or @stop.
  */
 struct canwire_controller_ops {
-	u32 clock_hz;
 	int (*claim)(struct canwire_driver *driver, const char *name);
 	void (*release)(struct canwire_driver *driver);
 	void (*name)(struct canwire_driver *driver, char name[IFNAMSIZ]);

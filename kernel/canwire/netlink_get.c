@@ -52,7 +52,7 @@ static int cw_put_node(struct sk_buff *skb, struct cw_node *node, u32 portid, u3
 
 static u32 cw_bitrate(u32 ticks)
 {
-	return ticks ? CW_CLOCK_HZ / ticks : 0;
+	return ticks ? CANWIRE_CLOCK_HZ / ticks : 0;
 }
 
 static int cw_put_bus(struct sk_buff *skb, struct cw_bus *bus, u32 portid, u32 seq, int flags)

@@ -56,14 +56,15 @@ int cw_cmd_source_load(struct sk_buff *skb, struct genl_info *info)
 /* Ticks of a bit; 0 when it is not asked for, and U32_MAX when no whole number of ticks is near. */
 static u32 cw_ticks(u32 bitrate)
 {
-	u32 ticks;
+	u32 ticks, rest;
 
 	if (!bitrate)
 		return 0;
 	if (bitrate > CW_BITRATE_MAX)
 		return U32_MAX;
-	ticks = DIV_ROUND_CLOSEST(CW_CLOCK_HZ, bitrate);
-	return abs((int)(CW_CLOCK_HZ - ticks * bitrate)) > CW_CLOCK_HZ / 200 ? U32_MAX : ticks;
+	ticks = DIV_ROUND_CLOSEST(CANWIRE_CLOCK_HZ, bitrate);
+	rest = abs((int)(CANWIRE_CLOCK_HZ - ticks * bitrate));
+	return rest > CANWIRE_CLOCK_HZ / 200 ? U32_MAX : ticks;
 }
 
 static int cw_plan_of(struct genl_info *info, struct cw_source_plan *plan)

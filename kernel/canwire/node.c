@@ -13,13 +13,13 @@
 
 static const struct can_bittiming_const cw_bittiming_const = {
 	.name = KBUILD_MODNAME,
-	.tseg1_min = 2,
-	.tseg1_max = 256,
-	.tseg2_min = 2,
-	.tseg2_max = 128,
-	.sjw_max = 128,
+	.tseg1_min = CANWIRE_TSEG1_MIN,
+	.tseg1_max = CANWIRE_TSEG1_MAX,
+	.tseg2_min = CANWIRE_TSEG2_MIN,
+	.tseg2_max = CANWIRE_TSEG2_MAX,
+	.sjw_max = CANWIRE_SJW_MAX,
 	.brp_min = 1,
-	.brp_max = 512,
+	.brp_max = CANWIRE_BRP_MAX,
 	.brp_inc = 1,
 };
 
@@ -402,7 +402,7 @@ struct cw_node *cw_node_make(struct net *net, const char *name, struct cw_bus *b
 	dev->netdev_ops = &cw_netdev_ops;
 	dev->ethtool_ops = &cw_ethtool_ops;
 	dev->flags |= IFF_ECHO;
-	node->can.clock.freq = CW_CLOCK_HZ;
+	node->can.clock.freq = CANWIRE_CLOCK_HZ;
 	node->can.bittiming_const = &cw_bittiming_const;
 	cw_data_bittiming_const(&node->can) = &cw_bittiming_const;
 	node->can.do_set_mode = cw_set_mode;

@@ -17,12 +17,12 @@
 
 #include "../uapi/canwire.h"
 #include "bits.h"
+#include "driver.h"
 
 /*
- * A controller's clock, and time on the wire: times are u64 in half nanoseconds, because a tick
- * of 80 MHz is 12.5 ns. So all sums are exact, and a bus that runs for years does not drift.
+ * Times on the wire are u64 in half nanoseconds, because a tick of CANWIRE_CLOCK_HZ is 12.5 ns. So
+ * all sums are exact, and a bus that runs for years does not drift.
  */
-#define CW_CLOCK_HZ		80000000
 #define CW_HALVES_PER_TICK	25
 
 /* Sequences of 11 recessive bits that a controller waits for: after a start, and after bus-off. */

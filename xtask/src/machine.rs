@@ -55,7 +55,7 @@ pub struct Module {
     pub is_of_host: bool,
     pub needs: Vec<String>,
     pub limit: Duration,
-    /// On how many machines its tests run side by side.
+    /// The number of machines among which its tests are divided; they run side by side.
     pub parts: usize,
 }
 

@@ -273,8 +273,8 @@ impl Planner<'_> {
         lines.filter_map(line).collect()
     }
 
-    /// The tests of a module in the lab, or its ignored ones on the host: a line for each of its parts, which have every so
-    /// manieth test.
+    /// The tests of a module in the lab, or its ignored ones on the host: a line for each of its parts. Of three parts, each has
+    /// every third test.
     fn guest(&self, item: &Item, executable: &Executable) -> Vec<Planned> {
         let Some((module, machine)) =
             item.module_of(executable).filter(|(_, machine)| **machine != Machine::Host)

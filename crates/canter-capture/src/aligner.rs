@@ -20,7 +20,7 @@ const EPOCH_NS_MAX: f64 = 20e9;
 const EPOCH_FRAMES: u32 = 200;
 /// How many epochs the line is drawn below.
 const EPOCHS: usize = 32;
-/// Before so many epochs, the bound is wider: the lowest offsets were chosen by a drift that was hardly known.
+/// Until this number of epochs, the bound is wider: the lowest offsets were chosen by a drift that was hardly known.
 const EPOCHS_EARLY: usize = 8;
 /// How many of the lowest offsets of each epoch are kept, and how many of all say how dense they are.
 const LOWEST: usize = 20;

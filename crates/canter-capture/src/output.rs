@@ -281,7 +281,7 @@ impl<'a> Output<'a> {
         self.frame_within_limit(record, late);
     }
 
-    /// Counts frames of a window as lost, of which so many were left out before.
+    /// Counts frames of a window as lost; `left_out` of them were counted as outside of all windows before.
     pub fn lose_to_window(&mut self, bus: BusId, frames: u64, left_out: u64) {
         self.report.outside[bus.index()] -= left_out;
         self.report.window_lost[bus.index()] += frames;

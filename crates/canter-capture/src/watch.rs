@@ -6,7 +6,7 @@ use crate::trigger::{Condition, Content, Test, When, is_error, is_standard_data}
 use canter_frame::{Frame, Identifier, RawRecord};
 use std::collections::HashSet;
 
-/// How many identifiers of a bus `New` remembers: all standard ones, and so many extended ones as no vehicle has.
+/// How many identifiers of a bus `New` remembers: all standard ones, and more extended ones than a vehicle has.
 const IDENTIFIERS_MAX: usize = 1 << 16;
 
 /// The conditions, and what each bus has shown of them.

@@ -218,10 +218,10 @@ impl Series {
             .or_else(|| self.timeline.as_ref().and_then(Timeline::fault))
     }
 
-    /// Up to one late frame in so many, a series is not worth a word.
+    /// A report mentions late frames when more than one of this number of frames was late.
     pub const LATE_ONE_IN: u64 = 1000;
 
-    /// The reason why the series decides nothing, if more than one in so many frames were late.
+    /// The reason why the series decides nothing, if more than one of `one_in` frames was late.
     pub fn lateness(&self, one_in: u64) -> Option<String> {
         let Ledger { late, sent, .. } = self.ledger;
         (late > sent / one_in).then(|| {

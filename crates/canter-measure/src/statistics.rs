@@ -77,7 +77,7 @@ pub fn percentile(latency: &Latency, per_mille: u64, confidence: Confidence) -> 
     percentile_beside(latency, per_mille, 0, confidence)
 }
 
-/// A [`percentile`] when `doubtful` of the latencies might be any others: its interval has so many ranks more at both ends.
+/// A [`percentile`] when `doubtful` of the latencies might be any others: its interval is that number of ranks wider at both ends.
 pub fn percentile_beside(
     latency: &Latency,
     per_mille: u64,

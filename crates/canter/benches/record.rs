@@ -187,8 +187,8 @@ struct Cost {
 }
 
 impl Cost {
-    /// The recorder's own cost per frame, in ns.
-    fn own(&self) -> u64 {
+    /// The cost per frame in the recorder's threads, in ns.
+    fn recorder_ns(&self) -> u64 {
         self.threads_ns.values().sum::<u64>() / FRAMES
     }
 
@@ -261,13 +261,9 @@ fn compare() -> ExitCode {
         let verdict = match ceiling {
             _ if !is_complete => format!("LOST: {recorded} of {} frames recorded", WARM_UP + FRAMES),
             Some(most) => {
-                let is_kept = cost.own() <= most;
+                let (own, is_kept) = (cost.recorder_ns(), cost.recorder_ns() <= most);
                 kept &= is_kept;
-                format!(
-                    "{} of its own, ceiling {most}: {}",
-                    cost.own(),
-                    if is_kept { "kept" } else { "EXCEEDED" }
-                )
+                format!("{own} of its own, ceiling {most}: {}", if is_kept { "kept" } else { "EXCEEDED" })
             }
             None => String::new(),
         };

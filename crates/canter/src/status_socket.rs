@@ -134,7 +134,7 @@ pub fn recordings() -> io::Result<Vec<u32>> {
 /// Asks the recording of a process: its document, and the parts of it that are printed.
 ///
 /// # Errors
-/// It does not answer, or not with a status.
+/// The process does not answer, or not with a status.
 pub fn ask(pid: u32) -> io::Result<(serde_json::Value, Report)> {
     let address = SocketAddr::from_abstract_name(format!("{PREFIX}{pid}"))?;
     let stream = UnixStream::connect_addr(&address)?;

@@ -3,7 +3,11 @@
 
 use super::ethernet::run;
 use canter_cli::failure::{self, Failure};
-use std::{fs, path::Path, path::PathBuf, str::FromStr};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 /// The priority under SCHED_FIFO that Linux gives to interrupt threads.
 const USUAL_PRIORITY: u8 = 50;
@@ -143,13 +147,12 @@ fn interrupt_threads(interfaces: &[&str], handlers_are_threads: bool) -> Vec<Str
 /// Whether a thread's name is that of an interface's interrupt (`irq/23-can3`; `irq/canchar0` of a device whose handler is
 /// a thread) or of its NAPI (`napi/wcan3-8193`), which has the interrupt's work on a virtual wire.
 fn is_thread_of(thread: &str, interface: &str, handlers_are_threads: bool) -> bool {
-    let interrupt = thread.strip_prefix("irq/").and_then(|rest| rest.split_once('-'));
+    let interrupt = thread.strip_prefix("irq/");
+    let action = interrupt.and_then(|rest| rest.split_once('-'));
     let napi = thread.strip_prefix("napi/").and_then(|rest| rest.rsplit_once('-'));
-    let device =
-        interface.strip_prefix("/dev/").and_then(|device| thread.strip_prefix("irq/").map(|of| of == device));
     napi.is_some_and(|(name, _)| name == interface)
-        || device == Some(true)
-        || handlers_are_threads && interrupt.is_some_and(|(_, action)| action == interface)
+        || interrupt.is_some() && interrupt == interface.strip_prefix("/dev/")
+        || handlers_are_threads && action.is_some_and(|(_, action)| action == interface)
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use canter_measure::{
 };
 use std::collections::BTreeSet;
 
-/// A series with more late frames than one in so many decides nothing; fewer widen the intervals, as if nobody knew what became
-/// of them.
+/// A series decides nothing when more than one of this number of frames was late. Fewer late frames widen the intervals, as if
+/// nobody knew what became of them.
 const LATE_ONE_IN: u64 = 20;
 
 /// The minimum number of boots for a worst case.

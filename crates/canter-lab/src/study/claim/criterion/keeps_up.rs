@@ -71,7 +71,7 @@ impl KeepsUp {
     }
 }
 
-/// A queue grows when latencies of the last quarter are more than so many times those of the first.
+/// A queue grows when the latencies of the last quarter are longer than those of the first by more than this factor.
 const GROWTH: f64 = 2.0;
 
 /// Whether the latencies grow all the time, as in a queue that gets more frames than it gives.
