@@ -25,6 +25,7 @@ FIELD=6000000
 is_static() { # is_static PROGRAM MOST
 	! readelf -lW "$1" | grep -q INTERP || complain "$1 needs a dynamic linker"
 	! readelf -dW "$1" | grep -q NEEDED || complain "$1 needs libraries"
+	readelf -hW "$1" | grep -q "Type: *DYN" || complain "$1 lies at the same addresses in every process"
 	! readelf -SW "$1" | grep -q -e debug_ -e symtab || complain "$1 has line tables or symbols"
 	[ "$(stat -c %s "$1")" -le "$2" ] || complain "$1 is larger than $2 bytes"
 }

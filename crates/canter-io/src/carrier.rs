@@ -9,8 +9,14 @@
 //! | `sim:world/bus` | a bus in the memory of this process | this process |
 //!
 //! A [`Carrier`] is a row of a table ([`table::CARRIERS`]); an [`Interface`] keeps the row that found it, and its
-//! methods ([`crate::interface`]) call the row's functions. To add a carrier: a file in `carrier/` and a row in
-//! `carrier/table.rs`. A program may pass [`Interface::find_among`] another table.
+//! methods ([`crate::interface`]) call the row's functions. A program may pass [`Interface::find_among`] another table.
+//!
+//! To add a carrier: a file in `carrier/` and a row in `carrier/table.rs`. A row says how names begin, who hands the
+//! frames out (the kernel's sockets, an open file, this process), which methods are usual, which driver a card needs, what
+//! to type when frames do not move, and how to find, read, count, set up and delete; [`Carrier::PLAIN`] fills what does not
+//! apply. It needs a transmitter and a receiver that spins, and a link for the conformance test: a `Kind` in
+//! `tests/it/promises/links.rs` and a module beside `conformance_canchar.rs`. `Access::File` is canchar's: programs that
+//! read its files (recorder, `top`, `dump`, `decode`) know them by that column and by their names below `/dev/`.
 
 pub(crate) mod canchar;
 pub(crate) mod network;
