@@ -1,30 +1,36 @@
 //! The places where a recording loses frames, and where each is counted. `judge::lost` adds them up.
 //!
-//! No place here, and yet never a complete recording: a frame of an interface that has no name for it (`Buses::copy_wanted`:
-//! in doubt), one that is nowhere in the balance (`Fault::Inside`), those of an interface that was removed before its counters
-//! were read (`Fault::Removed`), and all of a thread that panicked (`Account::of_written`).
+//! No place here, and yet never a complete recording: a frame of an interface that has no name for it (`Buses::copy_wanted_to`:
+//! in doubt, as `judge::doubts` lists), one that is nowhere in the balance (`Fault::Inside`), those of an interface that was
+//! removed before its counters were read (`Fault::Removed`), a reception that failed or a receiver that panicked
+//! (`Fault::Failed`; `Account::of_written` in balance.rs), and a process that was killed (`Fault::Unfinished`, the verdict of
+//! an account until its end).
 
 use serde::Serialize;
 
 /// Where frames were lost, and how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// Overruns of a controller or driver: events, each of at least one frame (`FrameCounters::overruns`).
+    /// Overruns of a controller or driver: events, each of at least one frame (`Bus::add_counted`, the growth of
+    /// `FrameCounters::overruns`).
     pub overrun_events: u64,
-    /// Discarded by a driver or the network stack on reception: the growth of the interface's `dropped`, without the backlog's.
+    /// Discarded by a driver or the network stack on reception: the growth of the interface's `dropped`
+    /// (`Bus::add_counted`), without the backlog's.
     pub driver: u64,
-    /// A processor's backlog was full; counts frames of every interface, also Ethernet (`canter_io::loss::Watch`).
+    /// A processor's backlog was full; counts frames of every interface, also Ethernet (`canter_io::loss::Watch`): at most
+    /// what the recorded interfaces dropped.
     pub backlog: u64,
-    /// The recorder's ring, or one of its sockets, was full (`Source::ring_drops`, `Source::own_drops`).
+    /// The recorder's ring, or one of its sockets, was full (`Lane::drops` and `CaptureSockets::drops` of canter-io).
     pub ring: u64,
-    /// The receive queue of a canchar device's open file was full (`Source::own_drops`).
+    /// The receive queue of a canchar device's open file was full (`CaptureDevices::drops` of canter-io).
     pub device: u64,
     /// The RAM queue (`--buffer`) was full (`Keeper::keep`).
     pub queue: u64,
-    /// Not written because of a disk error (`Output::write`, `Output::lose_file`), or because the disk still stalled at the end
-    /// (`Account::given_up`).
+    /// Not written because of a disk error (`Output::write`, `Output::lose_file`), or because the disk still stalled at the
+    /// end or the writer panicked (`Account::given_up` in balance.rs).
     pub disk: u64,
-    /// The memory for frames before an event (`--window-buffer`) was full (`Output::lose_to_window`).
+    /// Frames of a window that are not in its file: the memory for frames before an event (`--window-buffer`) was full, or
+    /// they came when the file was closed (`Output::lose_to_window`).
     pub window: u64,
     /// Counted by an interface, never received by the recorder, and not counted at any other place (`judge::Unexplained`).
     pub unaccounted: u64,

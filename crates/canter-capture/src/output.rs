@@ -281,14 +281,17 @@ impl<'a> Output<'a> {
         self.frame_within_limit(record, late);
     }
 
-    /// Counts frames of a window as lost; `left_out` of them were counted as outside of all windows before.
-    pub fn lose_to_window(&mut self, bus: BusId, frames: u64, left_out: u64) {
-        self.report.outside[bus.index()] -= left_out;
+    /// Counts frames of a window as lost that were counted as outside of all windows before.
+    pub fn lose_waiting(&mut self, bus: BusId, frames: u64) {
+        self.report.outside[bus.index()] -= frames;
+        self.lose_to_window(bus, frames, "the window buffer was full");
+    }
+
+    /// Counts frames of a window as lost, for this reason.
+    pub fn lose_to_window(&mut self, bus: BusId, frames: u64, why: &str) {
         self.report.window_lost[bus.index()] += frames;
         let name = &self.names[bus.index()];
-        self.live.alarm(format!(
-            "{name}: {frames} frames of a window were lost, because the window buffer was full"
-        ));
+        self.live.alarm(format!("{name}: {frames} frames of a window were lost, because {why}"));
     }
 
     /// Writes what is in memory.

@@ -5,7 +5,7 @@ use crate::files::Unsynced;
 use canter_io::thread::stand_back;
 use std::{
     io,
-    sync::mpsc::{self, Receiver, Sender},
+    sync::mpsc::{self, Receiver, Sender, TryRecvError},
     thread,
 };
 
@@ -55,7 +55,14 @@ impl Syncer {
 
     /// The result of a sync of the current file that has ended since the last call.
     pub fn result(&mut self) -> Option<io::Result<()>> {
-        let (number, synced) = self.results.try_recv().ok()?;
+        if !self.busy {
+            return None;
+        }
+        let (number, synced) = match self.results.try_recv() {
+            Ok(result) => result,
+            Err(TryRecvError::Empty) => return None,
+            Err(TryRecvError::Disconnected) => (self.file, Err(ended())),
+        };
         self.busy = false;
         (number == self.file).then_some(synced)
     }
@@ -71,12 +78,53 @@ impl Syncer {
         self.busy = false;
         match self.results.recv() {
             Ok((number, synced)) if number == self.file => synced,
-            _ => Ok(()),
+            Ok(_) => Ok(()),
+            Err(_) => Err(ended()),
         }
     }
 
     /// Another file is the current one from now on.
     pub fn next_file(&mut self) {
         self.file += 1;
+    }
+}
+
+/// A thread that has panicked may have taken the disk's error with it, which the kernel does not report again.
+fn ended() -> io::Error {
+    io::Error::other("the thread that syncs has ended: a fault of canter; files are synced at their end only")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{Files, Retention};
+    use std::time::{Duration, Instant};
+
+    /// A syncer whose thread panics in its first job, with that job begun.
+    fn broken() -> Syncer {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files =
+            Files::create(&folder.path().join("a.log"), false, Retention::default(), false).unwrap();
+        let mut syncer = Syncer::start(Box::new(|_| panic!("a fault, as planned"))).unwrap();
+        syncer.begin(files.unsynced().unwrap());
+        assert!(syncer.is_busy());
+        syncer
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_an_error_and_no_success() {
+        assert!(broken().settle().is_err());
+
+        let mut syncer = broken();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let result = loop {
+            if let Some(result) = syncer.result() {
+                break result;
+            }
+            assert!(Instant::now() < deadline, "no answer");
+            thread::yield_now();
+        };
+        assert!(result.is_err());
+        assert!(syncer.result().is_none() && syncer.settle().is_ok(), "it is said once");
     }
 }

@@ -195,7 +195,7 @@ impl<'a> Windows<'a> {
         output: &mut Output<'_>,
     ) {
         if late && (self.closed.0..=self.closed.1).contains(&time) {
-            output.lose_to_window(record.bus, 1, 0);
+            output.lose_to_window(record.bus, 1, "they came when its file was closed");
             return;
         }
         output.leave_out(record.bus);
@@ -273,7 +273,7 @@ impl<'a> Windows<'a> {
         self.open = Some(Open { about: Window { from_ns, ..Window::default() }, is_over: false });
         for (bus, frames) in (0..).zip(self.waiting.take_gone(from)) {
             if frames > 0 {
-                output.lose_to_window(BusId(bus), frames, frames);
+                output.lose_waiting(BusId(bus), frames);
             }
         }
     }

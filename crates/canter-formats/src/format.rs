@@ -2,7 +2,9 @@
 //! decoder ([`Decode`]), its encoder ([`Sink`]), and, if it can be recorded live, its [`Append`].
 //!
 //! To add a format, implement these traits, write a row, and add the row to the table in `table.rs`; another program
-//! passes the table plus its own row to [`Reader::open`](crate::Reader::open):
+//! passes the table plus its own row to [`Reader::open`](crate::Reader::open). `whole_line` answers [`Trouble::Cut`] for a
+//! last line without line break. [`Trouble::Wrong`] says the rule, and where there is one the remedy in parentheses. Inside
+//! this crate a row is a `pub(crate) const ROW`, and `fields::Fields` has columns for frames.
 //!
 //! ```
 //! use canter_formats::{FORMATS, Format, Reader, Record, WriteOptions, Writer, format::*};
@@ -36,7 +38,7 @@
 //!                 continue; // the head
 //!             }
 //!             let [stamp, bus, frame] = line.split(';').collect::<Vec<_>>()[..] else {
-//!                 return Err(Trouble::Wrong("not a stamp, a bus and a frame".to_owned()));
+//!                 return Err(Trouble::Wrong("not STAMP;BUS;FRAME (delete the line to read the rest)".to_owned()));
 //!             };
 //!             let bus = context.names.number(bus)?;
 //!             let stamp_ns = stamp.parse().map_err(|_| Trouble::Wrong(format!("{stamp}: not a stamp")))?;

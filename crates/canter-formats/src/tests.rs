@@ -18,8 +18,27 @@ use canter_frame::{
     frame::{ERR_FLAG, len_of_dlc},
 };
 use proptest::prelude::*;
-use std::{fs, io::Cursor, path::PathBuf};
+use std::{
+    fs,
+    io::Cursor,
+    path::{Path, PathBuf},
+};
 use tempfile::TempDir;
+
+/// Small files of a format, in the corpus of the fuzzer.
+fn seeds(name: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+    let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let is_seed = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("seed");
+    let seeds: Vec<_> = files.map(|entry| entry.unwrap().path()).filter(is_seed).collect();
+    assert!(!seeds.is_empty(), "{}: add a small file seed", folder.display());
+    seeds
+}
+
+/// Whether a file is text, of which only a missing line break shows that it was cut off.
+fn is_text(file: &[u8]) -> bool {
+    file.ends_with(b"\n") && str::from_utf8(file).is_ok()
+}
 
 /// All formats that can be written.
 fn all() -> impl Iterator<Item = &'static Format> {
@@ -235,9 +254,9 @@ proptest! {
             // Text may end after any line, and pcapng after any block, without a sign of the cut.
             let sign = at > 0
                 && match format.name {
-                    "log" | "csv" => bytes[at - 1] != b'\n',
                     // `End TriggerBlock` marks the last line, with or without a line break.
                     "asc" => bytes[at - 1] != b'\n' && !bytes[at..].trim_ascii().is_empty(),
+                    _ if is_text(&bytes) => bytes[at - 1] != b'\n',
                     "pcapng" => false,
                     // Padding may be missing.
                     "blf" | "mf4" => bytes[at..].iter().any(|&byte| byte != 0),
@@ -270,7 +289,10 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_a_reader_panic(magic in 0..11usize, rest in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn no_bytes_make_a_reader_panic(
+        magic in any::<prop::sample::Index>(),
+        rest in prop::collection::vec(any::<u8>(), 0..400),
+    ) {
         let magics: [&[u8]; 11] = [
             &[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a],
             b"LOGG\x90\0\0\0",
@@ -284,7 +306,23 @@ proptest! {
             b"PAR1",
             b"stamp,interface,id,extended,rtr,fd,brs,esi,error,dlc,len,data,direction\n1.0,can0,",
         ];
-        seen(&[magics[magic], &rest].concat());
+        let seeds = FORMATS.iter().flat_map(|format| seeds(format.name)).map(|seed| fs::read(seed).unwrap());
+        let heads = seeds.map(|mut seed| { seed.truncate(24); seed });
+        let magics: Vec<_> = magics.into_iter().map(<[u8]>::to_vec).chain(heads).collect();
+        seen(&[magic.get(&magics).as_slice(), &rest].concat());
+    }
+}
+
+#[test]
+fn the_beginning_of_a_file_is_of_one_format_only() {
+    for format in FORMATS {
+        for seed in seeds(format.name) {
+            let mut head = fs::read(&seed).unwrap();
+            head.truncate(256);
+            let rows = FORMATS.iter().filter(|row| row.recognise.is_some_and(|is| is(&head)));
+            let names: Vec<_> = rows.map(|row| row.name).collect();
+            assert_eq!(names, [format.name], "{}", seed.display());
+        }
     }
 }
 

@@ -117,8 +117,8 @@ impl Frame {
         }
     }
 
-    /// The duration of the frame at `rate`, in ns, without the interframe space. This is what a gateway's latency
-    /// leaves out: a frame is stamped at its end, and the routed copy cannot end before it has been sent.
+    /// The duration of the frame at `rate`, in ns, from its start to its end, without the interframe space. Where
+    /// a frame is stamped at its end, a gateway's latency leaves this out: the routed copy cannot end before it has been sent.
     ///
     /// # Panics
     /// When the nominal rate is 0.

@@ -1,7 +1,7 @@
 //! Sockets for recording: recvmmsg(2) on one `CAN_RAW` socket per bus. For programs without permission for packet
 //! rings, and for recordings with the direction and the hardware stamp of each frame, which a ring does not report.
 //!
-//! One socket per bus, not one for all: each has its own queue (222 frames with the system's default limit), so losses
+//! One socket per bus, not one for all: each has its own queue (443 frames with the system's default limit), so losses
 //! are known per bus, up to date at each call. The order between buses comes from the stamps.
 
 use crate::{
@@ -27,8 +27,8 @@ use std::{
 const CALL_FRAMES: usize = 256;
 /// The most consecutive system calls for one bus, so that a busy bus does not delay the others.
 const CALLS_IN_A_ROW: usize = 16;
-/// The pause after a wake-up, in which frames gather: a wake-up costs more than ten frames. A queue of 222 frames holds
-/// 10 ms of a bus at full load.
+/// The pause after a wake-up, in which frames gather: a wake-up costs more than ten frames. A queue of 443 frames holds
+/// 20 ms of a bus at full load.
 const GATHER: Duration = Duration::from_millis(4);
 /// The most descriptors in one poll(2); with more buses, all are read every [`GATHER`].
 const POLLED_MAX: usize = 64;

@@ -4,8 +4,8 @@
 //! so the cost of a call is paid once per batch. The caller decides what happens when a queue is full.
 //!
 //! This file imports no method. The register, [`table`], imports them all: its rows, and names parsed with these rows.
-//! To add a method, add a file in `method/` and a row in the table of receivers, of transmitters, or of both. A program
-//! may pass its own table to [`ReceiveMethod::parse`].
+//! ARCHITECTURE.md has what belongs to a new method. The smallest on a CAN socket is `mmsg.rs`, by `can_raw::receiving` and
+//! the check of `read_write`. A program may pass its own table to [`ReceiveMethod::parse`].
 
 pub(crate) mod can_raw;
 pub(crate) mod canchar;
@@ -28,7 +28,7 @@ pub trait Receive: Send {
     ///
     /// # Errors
     /// `ENETDOWN` when the interface went down, `ENODEV` when it disappeared, both after the frames received before;
-    /// never for a full or empty queue.
+    /// never for a full or empty queue. A socket reports it before those frames, and once: keep it until none waits.
     fn receive(&mut self, batch: &mut Batch) -> io::Result<usize>;
 
     /// The number of frames lost in this receiver's queue since it was opened, up to date at each call.
@@ -37,7 +37,8 @@ pub trait Receive: Send {
     /// The error of the kernel.
     fn drops(&mut self) -> io::Result<u64>;
 
-    /// The file descriptor for poll(2); `None` when the method has none.
+    /// The file descriptor for poll(2); `None` when the method has none. With `capabilities.origin` it is the socket or
+    /// device itself, for programs send by it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
@@ -91,7 +92,7 @@ pub trait Transmit: Send {
 pub enum Wait {
     /// In the receiving call itself.
     Block,
-    /// In poll(2), when no frame waits.
+    /// In poll(2) or epoll_wait(2), when no frame waits.
     Poll,
     /// Not at all: returns `Ok(0)` at once, after one `pause`. The caller's loop spins.
     Spin,

@@ -5,7 +5,12 @@
 //! | `sockets` | reception | reception | the frame's time on the routed bus |
 //! | `cards` | the command that sends | reception | its time on both buses |
 //! | `wires` | delivery to the gateway's node | start of frame | nothing |
-//! | `analyzed` | the sender's driver begins to send | the gateway's driver begins to send | nothing |
+//! | `analyzed` | the sender's driver begins to send; on a virtual wire, delivery to the gateway's node | the gateway's driver begins to send | nothing |
+//!
+//! Who changes what a latency is, changes `Experiment::collect`, this table and each instrument, for recordings
+//! `canter/src/latency/` (`stamps`: the difference; `reading`: a frame's time on its bus; `runs`: pairs; `profile`: words);
+//! the expectations of `meter/simulation.rs` and of the program's tests `wire`, `analyzer` and `latency_recorded`; and the
+//! definitions in docs/result.md, wire.md, analyzer.md, gateway.md and glossary.md. Results made before are another figure.
 
 use super::experiment::{Experiment, Outcome, Port, Sending, Surroundings};
 use canter_cli::{
