@@ -57,9 +57,10 @@ work() { # work PROGRAM…
 
 programs() {
 	local archive processor run
-	for archive in "$dist/canter-$version"-*.tar.gz; do
+	# This machine's first: its text is what the others are compared with.
+	for archive in "$dist/canter-$version-$(uname -m).tar.gz" "$dist/canter-$version"-a*.tar.gz; do
 		processor=${archive#*"/canter-$version-"} processor=${processor%.tar.gz}
-		[ "$processor" != source ] || continue
+		[ "$processor" != "$(uname -m)" ] || [ ! -d "$scratch/$processor" ] || continue
 		case $processor in
 		"$(uname -m)") run= ;;
 		aarch64) run=$(command -v qemu-aarch64-static) ;;

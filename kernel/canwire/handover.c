@@ -10,9 +10,34 @@
 #include "../compat.h"
 #include "node.h"
 
-static ktime_t cw_stamp(u64 halves)
+/* A clock of a controller's own: it counts from the machine's start and gains @ppb. */
+static u64 cw_drifted(u64 ns, s32 ppb)
 {
-	return ktime_mono_to_real(ns_to_ktime(cw_to_ns(halves)));
+	u32 rest;
+	u64 seconds = div_u64_rem(ns, NSEC_PER_SEC, &rest);
+
+	return ns + (s64)seconds * ppb + div_s64((s64)rest * ppb, NSEC_PER_SEC);
+}
+
+static ktime_t cw_stamp(const struct cw_node *node, u64 halves)
+{
+	u64 ns = cw_to_ns(halves);
+
+	if (unlikely(node->clock_drift))
+		return ns_to_ktime(cw_drifted(ns, node->clock_drift));
+	return ktime_mono_to_real(ns_to_ktime(ns));
+}
+
+/*
+ * can-gw sends a clone of what it has received, and clones share their stamp: that of the received
+ * frame would be replaced while sockets have not read it.
+ */
+static void cw_stamp_echo(struct cw_node *node, u32 place)
+{
+	struct sk_buff *skb = node->can.echo_skb[place];
+
+	if (skb && !skb_unclone(skb, GFP_ATOMIC))
+		skb_hwtstamps(skb)->hwtstamp = cw_stamp(node, node->tx_end[place]);
 }
 
 /* Sent frames, in order: the echo to this machine's sockets, and room for more. */
@@ -33,9 +58,7 @@ static void cw_node_complete(struct cw_node *node)
 			can_free_echo_skb(dev, place, NULL);
 			continue;
 		}
-		if (node->can.echo_skb[place])
-			skb_hwtstamps(node->can.echo_skb[place])->hwtstamp =
-				cw_stamp(node->tx_end[place]);
+		cw_stamp_echo(node, place);
 		dev->stats.tx_packets++;
 		/*
 		 * The core returns the bytes of the frame, but 0 for a frame without an echo.
@@ -103,7 +126,7 @@ static int cw_node_deliver(struct cw_node *node, int budget)
 		place = &node->ring[tail & (node->ring_size - 1)];
 		skb = cw_skb_of(node, &place->frame);
 		if (skb) {
-			skb_hwtstamps(skb)->hwtstamp = cw_stamp(place->end);
+			skb_hwtstamps(skb)->hwtstamp = cw_stamp(node, place->end);
 			dev->stats.rx_packets++;
 			dev->stats.rx_bytes += cw_data_bytes(&place->frame);
 			node->stats.handed_over++;

@@ -36,6 +36,7 @@ static const struct nla_policy cw_policy[CANWIRE_A_MAX + 1] = {
 	[CANWIRE_A_SOURCE_FLAGS] = NLA_POLICY_MASK(NLA_U32, 0x3f),
 	[CANWIRE_A_SEED] = { .type = NLA_U64 },
 	[CANWIRE_A_START_NS] = { .type = NLA_U64 },
+	[CANWIRE_A_CLOCK_DRIFT] = { .type = NLA_S32 },
 };
 
 bool cw_frame_is_valid(struct canfd_frame *frame)
@@ -107,6 +108,12 @@ static int cw_cmd_node_add(struct sk_buff *skb, struct genl_info *info)
 		config.tx_buffers = nla_get_u8(attrs[CANWIRE_A_TX_BUFFERS]);
 	if (attrs[CANWIRE_A_FD_TOLERANT])
 		config.fd_tolerant = nla_get_u8(attrs[CANWIRE_A_FD_TOLERANT]);
+	if (attrs[CANWIRE_A_CLOCK_DRIFT])
+		config.clock_drift = nla_get_s32(attrs[CANWIRE_A_CLOCK_DRIFT]);
+	if (config.clock_drift < -CW_CLOCK_DRIFT_MAX || config.clock_drift > CW_CLOCK_DRIFT_MAX) {
+		NL_SET_ERR_MSG(info->extack, "a clock gains or loses at most 1000000 ppb");
+		return -ERANGE;
+	}
 	name = nla_data(attrs[CANWIRE_A_NODE]);
 	if (strchr(name, '%') || !dev_valid_name(name)) {
 		NL_SET_ERR_MSG(info->extack, "not a name that an interface can have");

@@ -41,6 +41,7 @@ static int cw_put_node(struct sk_buff *skb, struct cw_node *node, u32 portid, u3
 	    nla_put_u8(skb, CANWIRE_A_TX_BUFFERS, node->tx_buffers) ||
 	    nla_put_u8(skb, CANWIRE_A_FD_TOLERANT, node->fd_tolerant) ||
 	    nla_put_u8(skb, CANWIRE_A_CONNECTED, node->connected) ||
+	    nla_put_s32(skb, CANWIRE_A_CLOCK_DRIFT, node->clock_drift) ||
 	    nla_put_u32(skb, CANWIRE_A_NAPI_ID, cw_napi_id(&node->napi)) ||
 	    nla_put(skb, CANWIRE_A_NODE_STATS, sizeof(stats), &stats)) {
 		genlmsg_cancel(skb, header);

@@ -391,6 +391,7 @@ struct cw_node *cw_node_make(struct net *net, const char *name, struct cw_bus *b
 	node->fifo_frames = config->fifo_frames;
 	node->tx_buffers = config->tx_buffers;
 	node->fd_tolerant = config->fd_tolerant;
+	node->clock_drift = config->clock_drift;
 	cw_driver_init(node);
 	node->ring_size = cw_ring_size(config);
 	node->ring = kvcalloc(node->ring_size, sizeof(*node->ring), GFP_KERNEL);

@@ -64,6 +64,7 @@ struct cw_node {
 	u8 tx_buffers;
 	bool fd_tolerant;		/* ignores FD frames while FD is off */
 	bool connected;			/* to its bus */
+	s32 clock_drift;		/* of its stamps' clock, in ppb; 0: the system's clock */
 
 	enum cw_node_state state;	/* under the wire's lock */
 
@@ -124,6 +125,7 @@ struct cw_node_config {
 	u32 fifo_bytes, fifo_frames;	/* of the receive FIFO: one of them, or both 0: by mode */
 	u8 tx_buffers;
 	bool fd_tolerant;		/* ignores FD frames while FD is off */
+	s32 clock_drift;		/* of its stamps' clock, in ppb; 0: the system's clock */
 };
 
 #define CW_FIFO_BYTES_DEFAULT	64	/* SJA1000 */
@@ -132,6 +134,7 @@ struct cw_node_config {
 #define CW_FIFO_FRAMES_DEFAULT	32	/* FD */
 #define CW_FIFO_FRAMES_MAX	512
 #define CW_TX_BUFFERS_DEFAULT	2
+#define CW_CLOCK_DRIFT_MAX	1000000	/* ppb */
 
 /* Makes and registers an interface; takes RTNL. */
 struct cw_node *cw_node_make(struct net *net, const char *name, struct cw_bus *bus,

@@ -41,7 +41,7 @@ enum canwire_command {
 	/*
 	 * Creates a node, and the bus when it is the first node on it. The interface is down and
 	 * without a bit rate. needs NODE, BUS; may FIFO_BYTES or FIFO_FRAMES, TX_BUFFERS,
-	 * FD_TOLERANT. EEXIST: the interface exists. ENOSPC: 64 nodes on the bus, or too many
+	 * FD_TOLERANT, CLOCK_DRIFT. EEXIST: the interface exists. ENOSPC: 64 nodes on the bus, or too many
 	 * buses.
 	 */
 	CANWIRE_CMD_NODE_ADD = 1,
@@ -53,7 +53,7 @@ enum canwire_command {
 	/*
 	 * Lists nodes. A dump (NLM_F_DUMP): all in the caller's network namespace, or on BUS only;
 	 * or one with NODE. Answers NODE, IFINDEX, BUS, SLOT, FIFO_BYTES or FIFO_FRAMES,
-	 * TX_BUFFERS, FD_TOLERANT, CONNECTED, NAPI_ID, NODE_STATS.
+	 * TX_BUFFERS, FD_TOLERANT, CONNECTED, CLOCK_DRIFT, NAPI_ID, NODE_STATS.
 	 */
 	CANWIRE_CMD_NODE_GET = 3,
 	/*
@@ -197,6 +197,13 @@ enum canwire_attribute {
 	CANWIRE_A_START_NS = 31,
 	/* padding for 64-bit attributes */
 	CANWIRE_A_PAD = 32,
+	/*
+	 * s32, -1 000 000 to 1 000 000, default 0: what the clock of a node's hardware stamps
+	 * gains, in ppb. 0: the stamps are of the real-time clock. Otherwise they are of a clock
+	 * of the node's own, as a controller's: it counts from the machine's start
+	 * (CLOCK_MONOTONIC, and what it gains since then).
+	 */
+	CANWIRE_A_CLOCK_DRIFT = 33,
 	__CANWIRE_A_MAX
 };
 

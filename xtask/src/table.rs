@@ -90,7 +90,13 @@ pub const SCRIPTS: &[Script] = &[
     Script {
         name: "python::back_end",
         command: r#"exec "$CANTER" lab --quiet --canchar virtual,3 -- python/tests/lab.sh "$ROOT/target/python-can" \
-            "$ROOT/python/tests" -k 'not duration and not timestamp'"#,
+            "$ROOT/python/tests" --ignore-glob '*/test_[dl]*' -k 'not duration and not timestamp'"#,
+        ..BACK_END
+    },
+    Script {
+        name: "python::devices",
+        command: r#"exec "$CANTER" lab --quiet --canchar virtual,3 -- python/tests/lab.sh "$ROOT/target/python-can" \
+            "$ROOT/python/tests/test_devices.py" "$ROOT/python/tests/test_lifetime.py" -k 'not duration and not timestamp'"#,
         ..BACK_END
     },
     Script {
@@ -120,7 +126,7 @@ pub const SCRIPTS: &[Script] = &[
             test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and (duration or timestamp)'"#,
         ..BACK_END_ALL
     },
-    // A minute of lost interfaces under threads that receive, send and ask; a few seconds of it are in python::back_end.
+    // A minute of lost interfaces under threads that receive, send and ask; a few seconds of it are in python::devices.
     Script {
         name: "python::stress",
         command: r#"exec "$CANTER" lab --quiet --timeout 1h -- env CANTER_STRESS_ROUNDS=60 python/tests/lab.sh "$ROOT/target/python-can" \

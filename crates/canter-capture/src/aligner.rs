@@ -7,7 +7,8 @@
 //! youngest of the last epochs, so that it follows a drift that changes with temperature.
 //!
 //! How far the line may be above the true difference is estimated from how dense the offsets are close to it: where many
-//! delays are short, some are close to the shortest. The shortest delay itself, a constant, cannot be seen.
+//! delays are short, some are close to the shortest. The shortest delay itself cannot be seen: the bound has an allowance for
+//! it.
 
 use std::collections::VecDeque;
 
@@ -28,6 +29,9 @@ const LOWEST: usize = 20;
 const RESTART_NS: f64 = 1e9;
 /// The bound while nothing is known, in ns: a longer delay of an interrupt is a fault.
 const UNKNOWN_NS: f64 = 20e6;
+/// What the bound allows for the shortest delay, in ns, which is in every stamp and may be shorter than ever seen: the way from
+/// an interrupt to the kernel's stamp has a few thousand instructions. Behind SPI it is longer.
+const INTERRUPT_NS: f64 = 10e3;
 /// How much a crystal may differ from another, and how much its drift may change in a second.
 const DRIFT_MAX: f64 = 250e-6;
 const WANDER: f64 = 0.02e-6;
@@ -61,7 +65,7 @@ impl Line {
 
     fn bound(&self, at: f64) -> f64 {
         let (ahead, seconds) = (at - self.at, (at - self.at) / 1e9);
-        self.bound + self.drift_bound * ahead + 0.5 * WANDER * seconds * seconds * 1e9
+        INTERRUPT_NS + self.bound + self.drift_bound * ahead + 0.5 * WANDER * seconds * seconds * 1e9
     }
 }
 
@@ -190,7 +194,7 @@ impl Aligner {
         let dense = self.lowest.get(LOWEST - 1).map(|highest| 3.0 * (highest.offset - lowest));
         (
             highest_offset(&self.lowest, at),
-            dense.map_or(UNKNOWN_NS, |dense| dense + 2.0 * DRIFT_MAX * at).min(UNKNOWN_NS),
+            dense.map_or(UNKNOWN_NS, |dense| INTERRUPT_NS + dense + 2.0 * DRIFT_MAX * at).min(UNKNOWN_NS),
         )
     }
 

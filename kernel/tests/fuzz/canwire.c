@@ -59,6 +59,8 @@ static const struct attribute attributes[__CANWIRE_A_MAX] = {
 	[CANWIRE_A_BURST] = NUM(uint32_t, 1, 2, 100, 0xffffffff),
 	[CANWIRE_A_SOURCE_FLAGS] = NUM(uint32_t, 0, 1, 2, 4, 8, 16, 30, 31, 32, 63),
 	[CANWIRE_A_SEED] = NUM(uint64_t, 2014, 0, UINT64_MAX),
+	[CANWIRE_A_CLOCK_DRIFT] = NUM(int32_t, 0, 1, -1, 100000, -1000000, 1000000, 1000001, INT32_MIN,
+				      INT32_MAX),
 	[CANWIRE_A_START_NS] = NUM(uint64_t, 0, 1, 1ULL << 61, 1ULL << 62, 1ULL << 63, UINT64_MAX),
 	[CANWIRE_A_PAD] = IS(NOTHING),
 };

@@ -50,6 +50,7 @@ pub const CANWIRE_A_BURST: u16 = 28;
 pub const CANWIRE_A_SOURCE_FLAGS: u16 = 29;
 pub const CANWIRE_A_SEED: u16 = 30;
 pub const CANWIRE_A_START_NS: u16 = 31;
+pub const CANWIRE_A_CLOCK_DRIFT: u16 = 33;
 
 pub const CANWIRE_SCHEDULE_MAX: usize = 1_000_000;
 /// Entries that one message carries at most.

@@ -18,6 +18,7 @@ Examples:
   canter wire add wcan0 --bus A                            down and without a bit rate, as hardware at boot
   canter wire add wcan0 --bus A --bitrate 1000000          up, with a bit rate
   canter wire add wcan0 --bus A --fifo mpc5200 --tx-buffers 1
+  canter wire add wcan0 --bus A --clock-drift=-100         hardware stamps by a clock that loses 100 ppm
   canter wire add wcan0 --bus A --bitrate 500000 --dbitrate 2000000     with FD")]
 pub struct AddArguments {
     /// Name of the node's interface
@@ -36,6 +37,9 @@ pub struct AddArguments {
     /// While FD is off, ignore FD frames instead of answering with error frames
     #[arg(long)]
     fd_tolerant: bool,
+    /// Take hardware stamps by a clock of the node's own, which gains so many ppm, -1000…1000 [default: the system's clock]
+    #[arg(long, value_name = "PPM", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1000..=1000))]
+    clock_drift: Option<i32>,
     /// Bit rate in bit/s; the node is brought up
     #[arg(long, value_name = "RATE")]
     bitrate: Option<u32>,
@@ -102,8 +106,11 @@ fn slip(text: &str) -> Result<u64, String> {
 }
 
 pub fn add(arguments: &AddArguments) -> failure::Result {
-    let AddArguments { name, bus, fifo, tx_buffers, fd_tolerant, bitrate, dbitrate, slip } = arguments;
-    let options = NodeOptions { fifo: *fifo, tx_buffers: *tx_buffers, fd_tolerant: *fd_tolerant };
+    let AddArguments { name, bus, fifo, tx_buffers, fd_tolerant, clock_drift, bitrate, dbitrate, slip } =
+        arguments;
+    let clock_drift_ppb = clock_drift.unwrap_or(0) * 1000;
+    let options =
+        NodeOptions { fifo: *fifo, tx_buffers: *tx_buffers, fd_tolerant: *fd_tolerant, clock_drift_ppb };
     wire::add(name, bus, &options)?;
     let set_up = || {
         if let Some(ns) = slip {

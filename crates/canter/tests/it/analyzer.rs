@@ -1,6 +1,6 @@
 //@ machine: --analyzer --clock virtual --bus wire
 //@ limit: 20m
-//@ parts: 2
+//@ parts: 3
 //! The analyzer's truth: it equals the taps of virtual wires, a planted delay reads as what it is, and its account closes.
 
 use crate::testbed::{Ended, Gateway, alone, canter, cards, eventually, ip, start};

@@ -1,6 +1,6 @@
 //@ machine: lab
 //@ also: all --kernel 6.1
-//@ parts: 2
+//@ parts: 3
 //! `canter gateway` in the lab, with can-utils on both sides: what goes in comes out once, in order, unchanged.
 
 use crate::testbed::{

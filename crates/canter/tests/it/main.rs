@@ -12,6 +12,7 @@ mod canchar_tools;
 mod canchar_wire;
 mod capture;
 mod capture_adversary;
+mod capture_clocks;
 mod capture_drive;
 mod capture_files;
 mod capture_host;

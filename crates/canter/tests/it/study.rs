@@ -1,5 +1,5 @@
 //@ machine: --bus wire --net --clock virtual
-//@ parts: 2
+//@ parts: 3
 //! Studies from outside, on the lab's cards and virtual wires: their conditions, a gateway in another network namespace,
 //! and what becomes of a run that is interrupted.
 

@@ -4,9 +4,10 @@ use super::{byte, command, each, get, list, long, word};
 use crate::Result;
 use crate::netlink::attribute::Attributes;
 use crate::uapi::canwire::{
-    CANWIRE_A_BUS, CANWIRE_A_CONNECTED, CANWIRE_A_FD_TOLERANT, CANWIRE_A_FIFO_BYTES, CANWIRE_A_FIFO_FRAMES,
-    CANWIRE_A_IFINDEX, CANWIRE_A_NAPI_ID, CANWIRE_A_NODE, CANWIRE_A_NODE_STATS, CANWIRE_A_SLOT,
-    CANWIRE_A_TX_BUFFERS, CANWIRE_CMD_NODE_ADD, CANWIRE_CMD_NODE_DELETE, CANWIRE_CMD_NODE_GET,
+    CANWIRE_A_BUS, CANWIRE_A_CLOCK_DRIFT, CANWIRE_A_CONNECTED, CANWIRE_A_FD_TOLERANT, CANWIRE_A_FIFO_BYTES,
+    CANWIRE_A_FIFO_FRAMES, CANWIRE_A_IFINDEX, CANWIRE_A_NAPI_ID, CANWIRE_A_NODE, CANWIRE_A_NODE_STATS,
+    CANWIRE_A_SLOT, CANWIRE_A_TX_BUFFERS, CANWIRE_CMD_NODE_ADD, CANWIRE_CMD_NODE_DELETE,
+    CANWIRE_CMD_NODE_GET,
 };
 
 /// The size of a receive FIFO.
@@ -27,6 +28,9 @@ pub struct NodeOptions {
     pub tx_buffers: Option<u8>,
     /// While FD is off, the node ignores FD frames instead of answering with error frames.
     pub fd_tolerant: bool,
+    /// What the clock of its hardware stamps gains, in ppb, −1 000 000…1 000 000. 0: the stamps are of the real-time clock;
+    /// otherwise of a clock that counts from the machine's start, as a controller's.
+    pub clock_drift_ppb: i32,
 }
 
 /// The state of a node.
@@ -46,6 +50,8 @@ pub struct Node {
     pub tx_buffers: u8,
     /// See [`NodeOptions::fd_tolerant`].
     pub fd_tolerant: bool,
+    /// See [`NodeOptions::clock_drift_ppb`].
+    pub clock_drift_ppb: i32,
     /// Whether the node's wire is not cut.
     pub connected: bool,
     /// The NAPI id that `SO_BUSY_POLL` uses; 0 on kernels without busy polling.
@@ -120,6 +126,7 @@ impl Node {
             fifo: bytes.or_else(|| attributes.get_u32(CANWIRE_A_FIFO_FRAMES).map(Fifo::Frames)),
             tx_buffers: byte(attributes, CANWIRE_A_TX_BUFFERS).unwrap_or_default(),
             fd_tolerant: flag(CANWIRE_A_FD_TOLERANT),
+            clock_drift_ppb: attributes.get_u32(CANWIRE_A_CLOCK_DRIFT).unwrap_or_default().cast_signed(),
             connected: flag(CANWIRE_A_CONNECTED),
             napi_id: attributes.get_u32(CANWIRE_A_NAPI_ID).unwrap_or_default(),
             stats: NodeStats::decode(attributes.get(CANWIRE_A_NODE_STATS).unwrap_or_default()),
@@ -146,6 +153,9 @@ pub fn add(name: &str, bus: &str, options: &NodeOptions) -> Result<()> {
         }
         if options.fd_tolerant {
             request.put(CANWIRE_A_FD_TOLERANT, &[1]);
+        }
+        if options.clock_drift_ppb != 0 {
+            request.put_u32(CANWIRE_A_CLOCK_DRIFT, options.clock_drift_ppb.cast_unsigned());
         }
     })
 }
