@@ -106,10 +106,10 @@ static int cw_node_deliver(struct cw_node *node, int budget)
 			skb_hwtstamps(skb)->hwtstamp = cw_stamp(place->end);
 			dev->stats.rx_packets++;
 			dev->stats.rx_bytes += cw_data_bytes(&place->frame);
-			node->stats.handed_over++;
+			cw_count(&node->handed_over.frames, 1);
 		} else {
 			dev->stats.rx_dropped++;
-			node->stats.dropped++;
+			cw_count(&node->handed_over.dropped, 1);
 		}
 		WRITE_ONCE(node->rx_out, node->rx_out + cw_fifo_units(node, &place->frame));
 		smp_store_release(&node->rx_tail, tail + 1);	/* the place is free */
@@ -227,7 +227,7 @@ static void cw_node_report(struct cw_node *node)
 	if (changed || e.overrun || (each && (e.errors || e.lost)))
 		skb = alloc_can_err_skb(dev, &cf);
 	if (e.errors)
-		node->stats.error_events_limited += e.errors - !!skb;
+		cw_count(&node->handed_over.errors_limited, e.errors - !!skb);
 	if (skb && max(tx_state, rx_state) != CAN_STATE_BUS_OFF) {
 		cf->can_id |= CAN_ERR_CNT;
 		cf->data[6] = tx_errors;
@@ -256,7 +256,7 @@ static bool cw_node_has_news(const struct cw_node *node)
 {
 	u32 errors = max(READ_ONCE(node->port.tx_errors), READ_ONCE(node->port.rx_errors));
 
-	return READ_ONCE(node->events.any) || cw_state_of(errors) != node->can.state;
+	return READ_ONCE(node->events.any) || cw_state_of(errors) != READ_ONCE(node->can.state);
 }
 
 int cw_node_poll(struct napi_struct *napi, int budget)

@@ -304,7 +304,7 @@ static int cw_set_mode(struct net_device *dev, enum can_mode mode)
 	if (restarted) {
 		node->port.tx_errors = 0;
 		node->port.rx_errors = 0;
-		node->can.state = CAN_STATE_ERROR_ACTIVE;
+		WRITE_ONCE(node->can.state, CAN_STATE_ERROR_ACTIVE);
 		cw_node_join(node, wire, CW_SEQUENCES_BUS_OFF);
 	}
 	cw_node_unlock(wire, flags);

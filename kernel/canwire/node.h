@@ -51,6 +51,14 @@ struct cw_events {
 	u32 errors;	/* since the last report */
 };
 
+/*
+ * What NAPI, or the driver in its place, counts without the wire's lock. Nobody else does; others
+ * read them by READ_ONCE().
+ */
+struct cw_handed_over {
+	u64 frames, dropped, errors_limited;
+};
+
 struct cw_node {
 	struct can_priv can;	/* first, for the CAN core */
 	struct cw_port port;
@@ -88,7 +96,8 @@ struct cw_node {
 	bool fifo_in_bytes;
 
 	struct cw_events events;
-	struct canwire_node_stats stats;
+	struct canwire_node_stats stats;	/* without what is in handed_over */
+	struct cw_handed_over handed_over;
 
 	/*
 	 * The driver that has claimed the node, NULL: its network device drives it. Changes under
@@ -204,6 +213,13 @@ static inline u32 cw_ctrlmode(const struct cw_node *node)
 }
 
 /* handover.c */
+
+/* One more of what only this context counts, and others read. */
+static inline void cw_count(u64 *counter, u64 more)
+{
+	WRITE_ONCE(*counter, *counter + more);
+}
+
 int cw_node_poll(struct napi_struct *napi, int budget);
 
 #endif
