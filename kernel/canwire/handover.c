@@ -184,13 +184,21 @@ static void cw_describe_error(struct can_frame *cf, const struct cw_events *e)
 
 /*
  * Off the bus: no frame may come any more until the restart, which flushes what the core keeps for
- * echoes.
+ * echoes. From the moment of the new state on, the core restarts a node by hand, and what is done
+ * here after that would hit the restarted one: its carrier, for ever. With restart-ms it restarts
+ * by can_bus_off() only, and before that it must know the state.
  */
-static void cw_node_go_off(struct cw_node *node)
+static void cw_node_go_off(struct cw_node *node, struct can_frame *cf, enum can_state rx_state)
 {
-	netif_tx_disable(node->dev);	/* waits until no processor is in cw_xmit() */
+	struct net_device *dev = node->dev;
+
+	netif_tx_disable(dev);	/* waits until no processor is in cw_xmit() */
 	cw_node_complete(node);
-	can_bus_off(node->dev);
+	if (!node->can.restart_ms)
+		can_bus_off(dev);
+	can_change_state(dev, cf, CAN_STATE_BUS_OFF, rx_state);
+	if (node->can.restart_ms)
+		can_bus_off(dev);
 }
 
 /* Error frame, state, counters. One frame reports all changes since the previous one. */
@@ -243,11 +251,10 @@ static void cw_node_report(struct cw_node *node)
 		cf->can_id |= CAN_ERR_LOSTARB;
 		cf->data[0] = e.lost_bit;
 	}
-	if (changed) {
+	if (changed && tx_state == CAN_STATE_BUS_OFF)
+		cw_node_go_off(node, cf, rx_state);
+	else if (changed)
 		can_change_state(dev, cf, tx_state, rx_state);
-		if (tx_state == CAN_STATE_BUS_OFF)
-			cw_node_go_off(node);
-	}
 	if (skb)
 		netif_receive_skb(skb);
 }
