@@ -231,7 +231,6 @@ void cw_node_reset(struct cw_node *node)
 	node->tx_head = 0;
 	node->tx_next = 0;
 	node->tx_done = 0;
-	node->tx_failed = 0;
 	node->rx_head = 0;
 	node->rx_tail = 0;
 	node->rx_in = 0;

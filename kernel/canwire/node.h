@@ -6,7 +6,8 @@
  * interrupt), handover.c the delivery to the stack by NAPI. driver.c is what the driver of another
  * module has in place of the network device.
  *
- * Barriers between them: A publishes how a frame was sent, B a received frame, before NAPI looks.
+ * Barriers between them: A publishes how a frame was sent, B a received frame, before NAPI looks;
+ * both in the order of the wire, so that NAPI can hand them over in that order.
  * C hands transmit buffers back before xmit fills them again. D orders the stop of a full queue
  * before xmit checks again for room, and new room before NAPI checks for a stopped queue: one of
  * them sees the other, so no queue stays stopped.
@@ -77,12 +78,11 @@ struct cw_node {
 
 	/*
 	 * Transmit ring, by counters: xmit fills at tx_head, the wire sends at tx_next, NAPI hands
-	 * back at tx_done. tx_failed: a bit per place, not sent.
+	 * back at tx_done.
 	 */
 	u32 tx_head, tx_next, tx_done;
-	unsigned long tx_failed;
 	struct cw_buffer tx[CW_TX_RING];
-	u64 tx_end[CW_TX_RING];	/* when each frame ended */
+	u64 tx_end[CW_TX_RING];	/* when each frame ended; 0: it was not sent */
 
 	struct cw_buffer babble;
 	u32 babble_left;	/* frames; U32_MAX: forever */

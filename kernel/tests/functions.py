@@ -41,6 +41,23 @@ def hardware_stamp(can):
     raise AssertionError("no hardware stamp")
 
 
+@test
+def echoes_among_receptions():
+    """What a node sent and what it received reach a socket in the order of the wire, however late"""
+    nodes("w0", "w1", FIFO_FRAMES=32, TX_BUFFERS=3)
+    hears_all, senders, tap = stamped("w0"), (Can("w0"), Can("w1")), Tap("A")
+    hears_all.socket.setsockopt(socket.SOL_CAN_RAW, socket.CAN_RAW_RECV_OWN_MSGS, 1)
+
+    def send():
+        for number in range(6):
+            senders[number % 2].send(0x100 + number, bytes(8))
+
+    for _ in range(20):
+        with_stalled_reader("w0", send, lambda: tap.head() == tap.position + 6)
+        stamps = [hardware_stamp(hears_all) for _ in tap.read()]
+        equal("stamps", stamps, sorted(stamps))
+
+
 def errors_of(records):
     return [r.error for r in records if r.error]
 
