@@ -41,8 +41,8 @@ void cw_node_choose(struct cw_node *node)
 
 static void cw_node_drop_next(struct cw_node *node)
 {
-	__set_bit(node->tx_next % CW_TX_RING, &node->tx_failed);
-	/* A, pairs with cw_node_complete() */
+	node->tx_end[node->tx_next % CW_TX_RING] = 0;
+	/* A, pairs with cw_node_hand_over() */
 	smp_store_release(&node->tx_next, node->tx_next + 1);
 	cw_node_choose(node);
 	cw_node_interrupt(node, 0);
@@ -76,7 +76,7 @@ bool cw_node_receive(struct cw_node *node, const struct canfd_frame *frame, u64 
 	else
 		memcpy(&place->frame, frame, CAN_MTU);
 	node->rx_in += units;
-	/* B, pairs with cw_node_deliver() */
+	/* B, pairs with cw_node_hand_over() */
 	smp_store_release(&node->rx_head, node->rx_head + 1);
 	node->stats.received++;
 	if (used > node->stats.fifo_used_max)
@@ -95,7 +95,6 @@ void cw_node_sent(struct cw_node *node, const struct cw_buffer *buffer, u64 end)
 			node->babble_left--;
 	} else {
 		node->tx_end[place] = end;
-		__clear_bit(place, &node->tx_failed);
 		smp_store_release(&node->tx_next, node->tx_next + 1);	/* A */
 		cw_node_interrupt(node, CANWIRE_CAUSE_TX);
 	}

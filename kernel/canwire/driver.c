@@ -204,7 +204,7 @@ static bool cw_driver_receive(struct canwire_driver *driver, struct can_frame *f
 	frame->len = min_t(u8, place->frame.len, CAN_MAX_DLEN);
 	if (!(frame->can_id & CAN_RTR_FLAG))
 		memcpy(frame->data, place->frame.data, frame->len);
-	node->stats.handed_over++;
+	cw_count(&node->handed_over.frames, 1);
 	WRITE_ONCE(node->rx_out, node->rx_out + cw_fifo_units(node, &place->frame));
 	smp_store_release(&node->rx_tail, tail + 1);	/* the place is free */
 	return true;

@@ -29,56 +29,65 @@ static ktime_t cw_stamp(const struct cw_node *node, u64 halves)
 }
 
 /*
- * can-gw sends a clone of what it has received, and clones share their stamp: that of the received
- * frame would be replaced while sockets have not read it.
+ * The echo of a frame that was sent at @end, which the core keeps; NULL: nobody asked for one. As
+ * can_get_echo_skb() does it, which delivers by way of the backlog: behind later frames.
  */
-static void cw_stamp_echo(struct cw_node *node, u32 place)
+static struct sk_buff *cw_take_echo(struct cw_node *node, u32 place, u64 end)
 {
 	struct sk_buff *skb = node->can.echo_skb[place];
 
-	if (skb && !skb_unclone(skb, GFP_ATOMIC))
-		skb_hwtstamps(skb)->hwtstamp = cw_stamp(node, node->tx_end[place]);
+	if (!skb)
+		return NULL;
+	node->can.echo_skb[place] = NULL;
+	/*
+	 * can-gw sends a clone of what it has received, and clones share their stamp: that of the
+	 * received frame would be replaced before sockets have read it.
+	 */
+	if (likely(!skb_unclone(skb, GFP_ATOMIC)))
+		skb_hwtstamps(skb)->hwtstamp = cw_stamp(node, end);
+	if (unlikely(skb_shinfo(skb)->tx_flags & SKBTX_IN_PROGRESS))
+		skb_tstamp_tx(skb, skb_hwtstamps(skb));
+	if (unlikely(skb->pkt_type != PACKET_LOOPBACK)) {
+		dev_consume_skb_any(skb);
+		return NULL;
+	}
+	skb->pkt_type = PACKET_BROADCAST;
+	return skb;
 }
 
-/* Sent frames, in order: the echo to this machine's sockets, and room for more. */
+static void cw_count_failed(struct cw_node *node)
+{
+	unsigned long flags;
+	struct cw_wire *wire = cw_node_lock(node, &flags);
+
+	node->dev->stats.tx_errors++;	/* cw_node_error() counts there, too */
+	cw_node_unlock(wire, flags);
+}
+
+/* The oldest frame that was sent, or failed: room for another, and the echo to the sockets. */
 static void cw_node_complete(struct cw_node *node)
 {
-	u32 next = smp_load_acquire(&node->tx_next);	/* A, pairs with cw_node_sent() */
+	u32 done = node->tx_done, place = done % CW_TX_RING;
 	struct net_device *dev = node->dev;
-	u32 done = node->tx_done, failed = 0;
+	u64 end = node->tx_end[place];
+	struct sk_buff *skb = NULL;
 
-	if (done == next)
-		return;
-	for (; done != next; done++) {
-		u32 place = done % CW_TX_RING;
-		const struct canfd_frame *frame = &node->tx[place].frame;
-
-		if (unlikely(test_bit(place, &node->tx_failed))) {
-			failed++;
-			can_free_echo_skb(dev, place, NULL);
-			continue;
-		}
-		cw_stamp_echo(node, place);
+	if (likely(end)) {
+		skb = cw_take_echo(node, place, end);
 		dev->stats.tx_packets++;
-		/*
-		 * The core returns the bytes of the frame, but 0 for a frame without an echo.
-		 */
-		dev->stats.tx_bytes += max(can_get_echo_skb(dev, place, NULL),
-					   cw_data_bytes(frame));
-	}
-	if (unlikely(failed)) {
-		unsigned long flags;
-		struct cw_wire *wire = cw_node_lock(node, &flags);
-
-		dev->stats.tx_errors += failed;	/* cw_node_error() counts there, too */
-		cw_node_unlock(wire, flags);
+		dev->stats.tx_bytes += cw_data_bytes(&node->tx[place].frame);
+	} else {
+		can_free_echo_skb(dev, place, NULL);
+		cw_count_failed(node);
 	}
 	/* C, pairs with cw_xmit() */
-	smp_store_release(&node->tx_done, done);
+	smp_store_release(&node->tx_done, done + 1);
 	/* D, pairs with cw_xmit() */
 	smp_mb();
 	if (netif_queue_stopped(dev) && READ_ONCE(node->state) != CW_NODE_BUS_OFF)
 		netif_wake_queue(dev);
+	if (skb)
+		netif_receive_skb(skb);
 }
 
 static struct sk_buff *cw_skb_of(struct cw_node *node, const struct canfd_frame *frame)
@@ -109,39 +118,63 @@ static struct sk_buff *cw_skb_of(struct cw_node *node, const struct canfd_frame 
 	return skb;
 }
 
-/* Delivers received frames, up to @budget; returns their number. */
-static int cw_node_deliver(struct cw_node *node, int budget)
+/* Delivers the oldest received frame. */
+static void cw_node_deliver(struct cw_node *node)
 {
+	u32 tail = node->rx_tail;
+	const struct cw_received *place = &node->ring[tail & (node->ring_size - 1)];
 	struct net_device *dev = node->dev;
-	int work;
+	struct sk_buff *skb;
 
-	for (work = 0; work < budget; work++) {
-		const struct cw_received *place;
-		struct sk_buff *skb;
-		u32 tail = node->rx_tail;
-
-		/* B, pairs with cw_node_receive() */
-		if (tail == smp_load_acquire(&node->rx_head))
-			break;
-		place = &node->ring[tail & (node->ring_size - 1)];
-		skb = cw_skb_of(node, &place->frame);
-		if (skb) {
-			skb_hwtstamps(skb)->hwtstamp = cw_stamp(node, place->end);
-			dev->stats.rx_packets++;
-			dev->stats.rx_bytes += cw_data_bytes(&place->frame);
-			node->stats.handed_over++;
-		} else {
-			dev->stats.rx_dropped++;
-			node->stats.dropped++;
-		}
-		WRITE_ONCE(node->rx_out, node->rx_out + cw_fifo_units(node, &place->frame));
-		smp_store_release(&node->rx_tail, tail + 1);	/* the place is free */
-		if (skb) {
-			skb_mark_napi_id(skb, &node->napi);
-			netif_receive_skb(skb);
-		}
+	skb = cw_skb_of(node, &place->frame);
+	if (skb) {
+		skb_hwtstamps(skb)->hwtstamp = cw_stamp(node, place->end);
+		dev->stats.rx_packets++;
+		dev->stats.rx_bytes += cw_data_bytes(&place->frame);
+		cw_count(&node->handed_over.frames, 1);
+	} else {
+		dev->stats.rx_dropped++;
+		cw_count(&node->handed_over.dropped, 1);
 	}
-	return work;
+	WRITE_ONCE(node->rx_out, node->rx_out + cw_fifo_units(node, &place->frame));
+	smp_store_release(&node->rx_tail, tail + 1);	/* the place is free */
+	if (skb) {
+		skb_mark_napi_id(skb, &node->napi);
+		netif_receive_skb(skb);
+	}
+}
+
+/* Whether a sent frame, which waits, ended before the oldest received one; a failed one has no end. */
+static bool cw_sent_is_next(const struct cw_node *node)
+{
+	/* Again, after tx_next: a frame that was received before that one is seen. B */
+	if (node->rx_tail == smp_load_acquire(&node->rx_head))
+		return true;
+	return node->tx_end[node->tx_done % CW_TX_RING] <=
+	       node->ring[node->rx_tail & (node->ring_size - 1)].end;
+}
+
+/*
+ * Hands over one frame, sent or received, in the order of their ends: stamps never go back. False:
+ * there is none. The wire publishes frames in that order, so the other kind is looked for after the
+ * one that may be handed over.
+ */
+static bool cw_node_hand_over(struct cw_node *node)
+{
+	/* B, pairs with cw_node_receive() */
+	bool received = node->rx_tail != smp_load_acquire(&node->rx_head);
+
+	/* A, pairs with cw_node_sent(); after rx_head */
+	if (node->tx_done != smp_load_acquire(&node->tx_next)) {
+		if (cw_sent_is_next(node)) {
+			cw_node_complete(node);
+			return true;
+		}
+		received = true;
+	}
+	if (received)
+		cw_node_deliver(node);
+	return received;
 }
 
 /* The report of an error that a node saw, as data[2] and data[3] of an error frame. */
@@ -207,13 +240,23 @@ static void cw_describe_error(struct can_frame *cf, const struct cw_events *e)
 
 /*
  * Off the bus: no frame may come any more until the restart, which flushes what the core keeps for
- * echoes.
+ * echoes. From the moment of the new state on, the core restarts a node by hand, and what is done
+ * here after that would hit the restarted one: its carrier, for ever. With restart-ms it restarts
+ * by can_bus_off() only, and before that it must know the state.
  */
-static void cw_node_go_off(struct cw_node *node)
+static void cw_node_go_off(struct cw_node *node, struct can_frame *cf, enum can_state rx_state)
 {
-	netif_tx_disable(node->dev);	/* waits until no processor is in cw_xmit() */
-	cw_node_complete(node);
-	can_bus_off(node->dev);
+	struct net_device *dev = node->dev;
+
+	netif_tx_disable(dev);	/* waits until no processor is in cw_xmit() */
+	/* And the frames that came before the last sent one: no more than fit in the FIFO. */
+	while (node->tx_done != READ_ONCE(node->tx_next))
+		cw_node_hand_over(node);
+	if (!node->can.restart_ms)
+		can_bus_off(dev);
+	can_change_state(dev, cf, CAN_STATE_BUS_OFF, rx_state);
+	if (node->can.restart_ms)
+		can_bus_off(dev);
 }
 
 /* Error frame, state, counters. One frame reports all changes since the previous one. */
@@ -250,7 +293,7 @@ static void cw_node_report(struct cw_node *node)
 	if (changed || e.overrun || (each && (e.errors || e.lost)))
 		skb = alloc_can_err_skb(dev, &cf);
 	if (e.errors)
-		node->stats.error_events_limited += e.errors - !!skb;
+		cw_count(&node->handed_over.errors_limited, e.errors - !!skb);
 	if (skb && max(tx_state, rx_state) != CAN_STATE_BUS_OFF) {
 		cf->can_id |= CAN_ERR_CNT;
 		cf->data[6] = tx_errors;
@@ -266,11 +309,10 @@ static void cw_node_report(struct cw_node *node)
 		cf->can_id |= CAN_ERR_LOSTARB;
 		cf->data[0] = e.lost_bit;
 	}
-	if (changed) {
+	if (changed && tx_state == CAN_STATE_BUS_OFF)
+		cw_node_go_off(node, cf, rx_state);
+	else if (changed)
 		can_change_state(dev, cf, tx_state, rx_state);
-		if (tx_state == CAN_STATE_BUS_OFF)
-			cw_node_go_off(node);
-	}
 	if (skb)
 		netif_receive_skb(skb);
 }
@@ -279,16 +321,16 @@ static bool cw_node_has_news(const struct cw_node *node)
 {
 	u32 errors = max(READ_ONCE(node->port.tx_errors), READ_ONCE(node->port.rx_errors));
 
-	return READ_ONCE(node->events.any) || cw_state_of(errors) != node->can.state;
+	return READ_ONCE(node->events.any) || cw_state_of(errors) != READ_ONCE(node->can.state);
 }
 
 int cw_node_poll(struct napi_struct *napi, int budget)
 {
 	struct cw_node *node = container_of(napi, struct cw_node, napi);
-	int work;
+	int work = 0;
 
-	cw_node_complete(node);
-	work = cw_node_deliver(node, budget);
+	while (work < budget && cw_node_hand_over(node))
+		work++;
 	if (unlikely(cw_node_has_news(node)) && budget)
 		cw_node_report(node);
 	if (work < budget)

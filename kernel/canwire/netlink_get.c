@@ -16,6 +16,9 @@ static void cw_node_stats(struct cw_node *node, struct canwire_node_stats *stats
 
 	wire = cw_node_lock(node, &flags);
 	*stats = node->stats;
+	stats->handed_over = READ_ONCE(node->handed_over.frames);
+	stats->dropped = READ_ONCE(node->handed_over.dropped);
+	stats->error_events_limited += READ_ONCE(node->handed_over.errors_limited);
 	stats->tx_errors = node->port.tx_errors;
 	stats->rx_errors = node->port.rx_errors;
 	stats->fifo_used = node->rx_in - READ_ONCE(node->rx_out);

@@ -231,7 +231,6 @@ void cw_node_reset(struct cw_node *node)
 	node->tx_head = 0;
 	node->tx_next = 0;
 	node->tx_done = 0;
-	node->tx_failed = 0;
 	node->rx_head = 0;
 	node->rx_tail = 0;
 	node->rx_in = 0;
@@ -304,7 +303,7 @@ static int cw_set_mode(struct net_device *dev, enum can_mode mode)
 	if (restarted) {
 		node->port.tx_errors = 0;
 		node->port.rx_errors = 0;
-		node->can.state = CAN_STATE_ERROR_ACTIVE;
+		WRITE_ONCE(node->can.state, CAN_STATE_ERROR_ACTIVE);
 		cw_node_join(node, wire, CW_SEQUENCES_BUS_OFF);
 	}
 	cw_node_unlock(wire, flags);

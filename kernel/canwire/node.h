@@ -6,7 +6,8 @@
  * interrupt), handover.c the delivery to the stack by NAPI. driver.c is what the driver of another
  * module has in place of the network device.
  *
- * Barriers between them: A publishes how a frame was sent, B a received frame, before NAPI looks.
+ * Barriers between them: A publishes how a frame was sent, B a received frame, before NAPI looks;
+ * both in the order of the wire, so that NAPI can hand them over in that order.
  * C hands transmit buffers back before xmit fills them again. D orders the stop of a full queue
  * before xmit checks again for room, and new room before NAPI checks for a stopped queue: one of
  * them sees the other, so no queue stays stopped.
@@ -51,6 +52,14 @@ struct cw_events {
 	u32 errors;	/* since the last report */
 };
 
+/*
+ * What NAPI, or the driver in its place, counts without the wire's lock. Nobody else does; others
+ * read them by READ_ONCE().
+ */
+struct cw_handed_over {
+	u64 frames, dropped, errors_limited;
+};
+
 struct cw_node {
 	struct can_priv can;	/* first, for the CAN core */
 	struct cw_port port;
@@ -70,12 +79,11 @@ struct cw_node {
 
 	/*
 	 * Transmit ring, by counters: xmit fills at tx_head, the wire sends at tx_next, NAPI hands
-	 * back at tx_done. tx_failed: a bit per place, not sent.
+	 * back at tx_done.
 	 */
 	u32 tx_head, tx_next, tx_done;
-	unsigned long tx_failed;
 	struct cw_buffer tx[CW_TX_RING];
-	u64 tx_end[CW_TX_RING];	/* when each frame ended */
+	u64 tx_end[CW_TX_RING];	/* when each frame ended; 0: it was not sent */
 
 	struct cw_buffer babble;
 	u32 babble_left;	/* frames; U32_MAX: forever */
@@ -89,7 +97,8 @@ struct cw_node {
 	bool fifo_in_bytes;
 
 	struct cw_events events;
-	struct canwire_node_stats stats;
+	struct canwire_node_stats stats;	/* without what is in handed_over */
+	struct cw_handed_over handed_over;
 
 	/*
 	 * The driver that has claimed the node, NULL: its network device drives it. Changes under
@@ -207,6 +216,13 @@ static inline u32 cw_ctrlmode(const struct cw_node *node)
 }
 
 /* handover.c */
+
+/* One more of what only this context counts, and others read. */
+static inline void cw_count(u64 *counter, u64 more)
+{
+	WRITE_ONCE(*counter, *counter + more);
+}
+
 int cw_node_poll(struct napi_struct *napi, int budget);
 
 #endif

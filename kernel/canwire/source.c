@@ -234,6 +234,19 @@ void cw_source_destroy(struct cw_source *source)
 	kvfree(source->schedule);
 }
 
+/* The wire ends it; after that it reads neither plan nor schedule, which change under cw_mutex. */
+static bool cw_source_is_running(struct cw_source *source)
+{
+	struct cw_wire *wire = source->port.wire;
+	unsigned long flags;
+	bool running;
+
+	raw_spin_lock_irqsave(&wire->lock, flags);
+	running = source->running;
+	raw_spin_unlock_irqrestore(&wire->lock, flags);
+	return running;
+}
+
 int cw_source_load(struct cw_source *source, const struct canwire_schedule_entry *entries,
 		   u32 count, bool reset)
 {
@@ -241,7 +254,7 @@ int cw_source_load(struct cw_source *source, const struct canwire_schedule_entry
 	u64 before = have ? source->schedule[have - 1].at_ns : 0;
 	struct canwire_schedule_entry *grown;
 
-	if (source->running)
+	if (cw_source_is_running(source))
 		return -EBUSY;
 	if (count > CANWIRE_SCHEDULE_MAX - have)
 		return -E2BIG;
@@ -300,7 +313,7 @@ int cw_source_start(struct cw_source *source, const struct cw_source_plan *plan)
 	bool fd;
 	int err;
 
-	if (source->running)
+	if (cw_source_is_running(source))
 		return -EBUSY;
 	if (plan->flags & CANWIRE_SOURCE_SCHEDULE && !source->entries)
 		return -ENODATA;

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 """functions.py, in the lab's guest: what a bus and its controllers do. On any clock, on any kernel."""
+import multiprocessing
 import os
 import socket
 import struct
@@ -38,6 +39,23 @@ def hardware_stamp(can):
             seconds, nanoseconds = struct.unpack_from("=qq", data, 32)
             return seconds * 1000000000 + nanoseconds
     raise AssertionError("no hardware stamp")
+
+
+@test
+def echoes_among_receptions():
+    """What a node sent and what it received reach a socket in the order of the wire, however late"""
+    nodes("w0", "w1", FIFO_FRAMES=32, TX_BUFFERS=3)
+    hears_all, senders, tap = stamped("w0"), (Can("w0"), Can("w1")), Tap("A")
+    hears_all.socket.setsockopt(socket.SOL_CAN_RAW, socket.CAN_RAW_RECV_OWN_MSGS, 1)
+
+    def send():
+        for number in range(6):
+            senders[number % 2].send(0x100 + number, bytes(8))
+
+    for _ in range(20):
+        with_stalled_reader("w0", send, lambda: tap.head() == tap.position + 6)
+        stamps = [hardware_stamp(hears_all) for _ in tap.read()]
+        equal("stamps", stamps, sorted(stamps))
 
 
 def errors_of(records):
@@ -268,6 +286,50 @@ def bus_off_with_a_full_queue():
     process.wait()
     numbers = [struct.unpack("<Q", data)[0] for can_id, _, data in heard.drain() if can_id == 0x100]
     assert numbers == sorted(set(numbers)), "sent twice or out of order"
+
+
+def restart_for_ever(name, restarts):
+    """Asks for restarts of the node, and counts those that the kernel did in `restarts`, a shared value."""
+    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+    restart = struct.pack("=HHI", 8, 7, 1)  # IFLA_CAN_RESTART
+    attributes = struct.pack("=HH4sHH", 8, 1, b"can", 4 + len(restart), 2) + restart  # IFLA_INFO_KIND, IFLA_INFO_DATA
+    body = struct.pack("=BxHiII", 0, 0, socket.if_nametoindex(name), 0, 0) + \
+        struct.pack("=HH", 4 + len(attributes), 18) + attributes  # IFLA_LINKINFO
+    request = struct.pack("=IHHII", 16 + len(body), 16, 5, 1, 0) + body  # RTM_NEWLINK, with an answer
+    while True:
+        netlink.send(request)
+        if not struct.unpack_from("=i", netlink.recv(4096), 16)[0]:
+            restarts.value += 1
+
+
+@test
+def restarts_beside_bus_off():
+    """A restart by hand in the moment of the bus-off leaves no node behind that is error-active and cannot send"""
+    if os.cpu_count() < 2:
+        raise Skip("needs two CPUs")
+    wire = nodes("w0", "w1")
+    sender, heard = Can("w0"), Can("w1")
+    restarts = multiprocessing.Value("Q", 0)
+    process = multiprocessing.Process(target=restart_for_ever, args=("w0", restarts), daemon=True)
+    process.start()
+    try:
+        for turn in range(1, 101):
+            wire.command(INJECT, {BUS: "A", ERROR: ERROR_BIT, NODE: "w0", COUNT: 32})
+            sender.send(1, b"lost")
+            wait_until(lambda: restarts.value == turn, 30, f"restart {turn}")
+            equal("bus-offs", wire.node("w0")["bus_offs"], turn)
+            wait_until(lambda: carrier("w0") and try_send(sender, 2, b"back") and heard.receive(1), 30,
+                       f"a frame after restart {turn}")
+            equal("state, carrier", (guest.state("w0"), carrier("w0")), ("ERROR-ACTIVE", 1))
+            heard.drain()
+    finally:
+        process.kill()
+        process.join()
+
+
+def carrier(name):
+    with open(f"/sys/class/net/{name}/carrier") as file:
+        return int(file.read())
 
 
 def overrun(expected, **fifo):

@@ -86,6 +86,12 @@ pub const SCRIPTS: &[Script] = &[
         command: "exec kernel/tests/run.sh 6.12 virtual functions.py 2/2",
         ..FUNCTIONS
     },
+    // What needs two processors; several of them have no virtual clock.
+    Script {
+        name: "kernel::functions (two processors)",
+        command: "LAB='--cpus 2' exec kernel/tests/run.sh 6.12 real functions.py restarts_beside_bus_off quiet_kernel",
+        ..FUNCTIONS
+    },
     // What judges times is python::times', in the virtual clock.
     Script {
         name: "python::back_end",
