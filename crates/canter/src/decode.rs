@@ -8,6 +8,7 @@ mod frames;
 mod long;
 mod measurement;
 mod output;
+#[cfg(feature = "parquet")]
 mod parquet;
 pub mod plot;
 mod report;

@@ -53,9 +53,9 @@ pub fn growing() -> String {
 /// The help of `convert --output`.
 pub fn output_help() -> String {
     let titles = FORMATS.iter().filter(|format| format.writes_folder()).map(|format| format.title);
-    let folders = titles.collect::<Vec<_>>().join(" or ");
+    let folders: String = titles.map(|title| format!(", or for {title} the folder")).collect();
     let growing = list_extensions(FORMATS, |row| is_written(row) && row.grows, "and");
-    format!("The file, or for {folders} the folder; {growing} also with .zst; `-`: standard output")
+    format!("The file{folders}; {growing} also with .zst; `-`: standard output")
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use super::{
     long::Long,
     measurement::Measurement,
     output::{Format, Table},
-    parquet::DataSet,
     text::Text,
     wanted::Wanted,
     wide::Wide,
@@ -35,6 +34,9 @@ pub fn format(arguments: &Arguments) -> failure::Result<Format> {
             return usage("unknown format (end the name in .csv, .mf4, .txt or .parquet, or give --format)");
         }
     };
+    if format == Format::Parquet && !cfg!(feature = "parquet") {
+        return usage("this build is without the feature `parquet`");
+    }
     if arguments.wide && format != Format::Csv {
         return usage("--wide makes CSV (end the name in .csv, or give --format csv)");
     }
@@ -59,6 +61,9 @@ pub fn open<'a>(
         Format::Csv if arguments.wide => Box::new(Wide::new(arguments, databases, wanted)?),
         Format::Csv => Box::new(Long::new(arguments, wanted)?),
         Format::Mf4 => Box::new(Measurement::new(arguments, wanted)?),
-        Format::Parquet => Box::new(DataSet::new(arguments, wanted)?),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => Box::new(super::parquet::DataSet::new(arguments, wanted)?),
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet => unreachable!("refused by its name"),
     })
 }

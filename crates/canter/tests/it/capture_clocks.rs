@@ -191,3 +191,37 @@ fn stamps_of_drifting_clocks_are_within_their_bounds_and_a_forwarded_frame_follo
     let early = of(0).zip(of(1)).filter(|(original, forwarded)| forwarded.ns < original.ns).count();
     assert_eq!(early, 0, "forwarded frames before their original");
 }
+
+/// Tells the kernel what chrony or ptp4l tell it: the clock is kept, 40 µs off as they think, and 2.5 ms at most.
+const KEEP_CLOCK: &str = r#"python3 -c '
+import ctypes, struct
+about = bytearray(208)  # struct timex
+struct.pack_into("=I", about, 0, 0x1c)  # ADJ_MAXERROR, ADJ_ESTERROR, ADJ_STATUS
+struct.pack_into("=qqi", about, 24, 2500, 40, 1)  # in us; STA_PLL without STA_UNSYNC
+address = (ctypes.c_char * len(about)).from_buffer(about)
+assert ctypes.CDLL(None).adjtimex(address) >= 0'"#;
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=capture_clocks"]
+fn what_keeps_the_system_clock_is_in_the_account() {
+    let disk = Disk::new("discipline", "16M");
+    let said = |name: &str| {
+        let file = disk.file(name);
+        let capture = Capture::start(&["any", "-o", &file]);
+        capture.stop();
+        account(&file)["system_clock"].clone()
+    };
+    let before = said("before.pcapng");
+    assert_eq!((&before["synchronized"], &before["programs"]), (&false.into(), &serde_json::json!([])));
+    sh(KEEP_CLOCK);
+    // A process of that name; what it tells the kernel is above.
+    let daemon = disk.file("ptp4l");
+    sh(&format!("cp /bin/sleep {daemon}"));
+    let mut daemon = std::process::Command::new(daemon).arg("1000").spawn().unwrap();
+    let kept = said("kept.pcapng");
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    assert_eq!((&kept["synchronized"], &kept["error_ns"]), (&true.into(), &40_000.into()), "{kept}");
+    assert!(kept["error_max_ns"].as_u64() >= Some(2_500_000), "{kept}");
+    assert_eq!(kept["programs"], serde_json::json!(["ptp4l"]));
+}
