@@ -271,6 +271,7 @@ static long canchar_kick(struct canchar_file *file)
 		canchar_push(file);
 		waiting = canchar_ring_unsent(&file->tx);
 		raw_spin_unlock_irqrestore(&dev->lock, flags);
+		cond_resched();
 	} while (waiting && waiting < before);
 	return waiting;
 }

@@ -6,9 +6,11 @@
  *	sharing /dev/canchar0 /dev/canchar1	two virtual devices on one bus, without a bit rate
  */
 
+#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -519,6 +521,129 @@ static void closing_many_files(void)
 	close(watcher);
 }
 
+/* ------------------------------------- interrupts that lead to the next one -- */
+
+#define MANY_SLOTS	4096
+/* Half of the interrupts that send a full ring, eight frames each. */
+#define AT_A_STRETCH	(MANY_SLOTS / 8 / 2)
+
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		perror("sched_setaffinity");
+}
+
+/* Without the priority of the thread that made this one. */
+static void be_usual_on(int cpu)
+{
+	const struct sched_param usual = {};
+
+	stay_on(cpu);
+	if (sched_setscheduler(0, SCHED_OTHER, &usual))
+		perror("sched_setscheduler");
+}
+
+static void fill_ring(struct canchar_ring *ring)
+{
+	struct canchar_frame *slots = (struct canchar_frame *)(ring + 1);
+	unsigned int head = ring->head;
+
+	while (head - __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) < MANY_SLOTS) {
+		slots[head % MANY_SLOTS] = (struct canchar_frame){ .can_id = 1, .len = 2 };
+		__atomic_store_n(&ring->head, ++head, __ATOMIC_RELEASE);
+	}
+}
+
+struct full_ring {
+	struct canchar_ring *ring;
+	int fd;
+	int cpu;
+	long end;	/* when its threads give up: a processor may have nothing for the one that stops them */
+};
+
+static void *keep_full(void *argument)
+{
+	const struct full_ring *full = argument;
+
+	be_usual_on(0);
+	while (!stop && now_ms() < full->end)
+		fill_ring(full->ring);
+	return NULL;
+}
+
+static void *keep_sending(void *argument)
+{
+	const struct full_ring *full = argument;
+
+	be_usual_on(full->cpu);
+	while (!stop && now_ms() < full->end)
+		ioctl(full->fd, CANCHAR_KICK);
+	return NULL;
+}
+
+static struct canchar_ring *map_many(int fd)
+{
+	struct canchar_options options = options_of(fd);
+	struct canchar_map *head;
+
+	options.tx_slots = MANY_SLOTS;
+	set_options(fd, options);
+	head = map(fd, sizeof(*head), MAP_SHARED, 0);
+	return map(fd, head->bytes, MAP_SHARED, 0) + head->tx_offset;
+}
+
+/* The most interrupts between two times that a thread with a priority runs, until these frames are sent. */
+static unsigned long long longest_stretch(int fd, unsigned int frames)
+{
+	/* Long enough for others to run meanwhile. */
+	static const struct timespec little = { .tv_nsec = 50000 };
+	struct canchar_statistics now, before = statistics_of(fd);
+	unsigned long long most = 0;
+
+	for (now = before; now.file_tx_frames < frames; before = now) {
+		nanosleep(&little, NULL);
+		now = statistics_of(fd);
+		if (now.interrupts - before.interrupts > most)
+			most = now.interrupts - before.interrupts;
+	}
+	return most;
+}
+
+/*
+ * Three threads: one kicks, and in the interrupts of its processor the frames are sent; one looks on
+ * from the same processor. If there is another, a thread there keeps the ring full meanwhile.
+ */
+static void a_full_ring_leaves_the_processor(void)
+{
+	int last = sysconf(_SC_NPROCESSORS_ONLN) - 1, fd = open_device(near_name);
+	struct full_ring full = { map_many(fd), fd, last, now_ms() + SOON_MS };
+	const struct sched_param above = { .sched_priority = 1 };
+	pthread_t filler, sender;
+	unsigned long long most;
+
+	fill_ring(full.ring);
+	stop = false;
+	stay_on(last);
+	if (sched_setscheduler(0, SCHED_FIFO, &above))
+		perror("sched_setscheduler");
+	pthread_create(&sender, NULL, keep_sending, &full);
+	if (last)
+		pthread_create(&filler, NULL, keep_full, &full);
+	most = longest_stretch(fd, MANY_SLOTS);
+	stop = true;
+	be_usual_on(last);
+	pthread_join(sender, NULL);
+	if (last)
+		pthread_join(filler, NULL);
+	printf("# %llu interrupts at a stretch\n", most);
+	ok(most < AT_A_STRETCH, "a controller that sends a full ring leaves its processor to others");
+	close(fd);
+}
+
 int main(int count, char **names)
 {
 	if (count != 3) {
@@ -544,6 +669,7 @@ int main(int count, char **names)
 	frames_queued_before_bus_off();
 	closing_many_files();
 	a_restart_that_fails();
+	a_full_ring_leaves_the_processor();
 	printf("1..%d\n", number);
 	return failed != 0;
 }
