@@ -16,6 +16,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -644,6 +646,76 @@ static void a_full_ring_leaves_the_processor(void)
 	close(fd);
 }
 
+/* ----------------------------------------------------- what rings cost whom -- */
+
+#define CGROUPS		"/tmp/canchar-cgroups"
+#define RING_FILES	10
+/* Both rings of the largest size. */
+#define RINGS_BYTES	(2 * MANY_SLOTS * sizeof(struct canchar_frame))
+
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) > 0;
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+static unsigned long long charged(void)
+{
+	char text[32] = "";
+	int fd = open(CGROUPS "/test/memory.current", O_RDONLY);
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		perror("memory.current");
+	close(fd);
+	return strtoull(text, NULL, 10);
+}
+
+/* This process in a control group of its own; false: the kernel has none for memory. */
+static bool enter_cgroup(void)
+{
+	mkdir(CGROUPS, 0700);
+	if (mount("none", CGROUPS, "cgroup2", 0, NULL))
+		return false;
+	return write_text(CGROUPS "/cgroup.subtree_control", "+memory") &&
+	       !mkdir(CGROUPS "/test", 0700) && write_text(CGROUPS "/test/cgroup.procs", "0");
+}
+
+static void rings_are_charged_to_who_opens_them(void)
+{
+	unsigned long long before, open_now, closed;
+	struct canchar_options options;
+	int files[RING_FILES];
+
+	if (!enter_cgroup()) {
+		ok(true, "rings are charged # SKIP no control group for memory");
+		return;
+	}
+	before = charged();
+	for (int i = 0; i < RING_FILES; i++) {
+		files[i] = open_device(near_name);
+		options = options_of(files[i]);
+		options.rx_slots = MANY_SLOTS;
+		options.tx_slots = MANY_SLOTS;
+		set_options(files[i], options);
+	}
+	open_now = charged();
+	for (int i = 0; i < RING_FILES; i++)
+		close(files[i]);
+	closed = charged();
+	printf("# %llu bytes before, %llu with %d files open, %llu after them\n", before, open_now, RING_FILES,
+	       closed);
+	ok(open_now >= before + RING_FILES * RINGS_BYTES, "rings are charged to who opens them ...");
+	/* The kernel keeps some pages for the next charge. */
+	ok(closed < before + 2 * RINGS_BYTES, "... until they are closed");
+	write_text(CGROUPS "/cgroup.procs", "0");
+	rmdir(CGROUPS "/test");
+	umount(CGROUPS);
+}
+
 int main(int count, char **names)
 {
 	if (count != 3) {
@@ -670,6 +742,7 @@ int main(int count, char **names)
 	closing_many_files();
 	a_restart_that_fails();
 	a_full_ring_leaves_the_processor();
+	rings_are_charged_to_who_opens_them();
 	printf("1..%d\n", number);
 	return failed != 0;
 }
