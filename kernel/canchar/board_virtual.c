@@ -12,11 +12,11 @@
 
 #define CANCHAR_VIRTUAL_MAX	8
 
-static unsigned int virtual;
-module_param(virtual, uint, 0444);
+static unsigned int canchar_virtual_count;
+module_param_named(virtual, canchar_virtual_count, uint, 0444);
 MODULE_PARM_DESC(virtual, "virtual devices on one bus, 0...8 (default 0)");
 
-static struct canchar_virtual_bus bus;
+static struct canchar_virtual_bus canchar_virtual_bus;
 
 /* The state that the controller reports next, for tests. */
 static ssize_t report_store(struct device *device, struct device_attribute *attribute,
@@ -49,12 +49,12 @@ static ssize_t broken_store(struct device *device, struct device_attribute *attr
 }
 static DEVICE_ATTR_WO(broken);
 
-static struct attribute *virtual_attrs[] = {
+static struct attribute *canchar_virtual_attrs[] = {
 	&dev_attr_report.attr,
 	&dev_attr_broken.attr,
 	NULL
 };
-ATTRIBUTE_GROUPS(virtual);
+ATTRIBUTE_GROUPS(canchar_virtual);
 
 /* A stopped device gets no new frames; frames on their way still arrive. */
 static void canchar_virtual_drop(struct canchar_virtual *chip)
@@ -75,34 +75,34 @@ void canchar_virtual_exit(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < bus.count; i++)
-		canchar_virtual_drop(&bus.chips[i]);
-	kfree(bus.chips);
+	for (i = 0; i < canchar_virtual_bus.count; i++)
+		canchar_virtual_drop(&canchar_virtual_bus.chips[i]);
+	kfree(canchar_virtual_bus.chips);
 }
 
 /* All that can fail; nobody can open a device yet. */
 int canchar_virtual_init(void)
 {
-	unsigned int i, count = min_t(unsigned int, virtual, CANCHAR_VIRTUAL_MAX);
+	unsigned int i, count = min_t(unsigned int, canchar_virtual_count, CANCHAR_VIRTUAL_MAX);
 
 	if (!count)
 		return 0;
-	bus.chips = kcalloc(count, sizeof(*bus.chips), GFP_KERNEL);
-	if (!bus.chips)
+	canchar_virtual_bus.chips = kcalloc(count, sizeof(*canchar_virtual_bus.chips), GFP_KERNEL);
+	if (!canchar_virtual_bus.chips)
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
-		struct canchar_virtual *chip = &bus.chips[i];
+		struct canchar_virtual *chip = &canchar_virtual_bus.chips[i];
 		struct canchar_device *dev;
 
-		canchar_virtual_setup(chip, &bus);
+		canchar_virtual_setup(chip, &canchar_virtual_bus);
 		dev = canchar_alloc(NULL, "virtual", &canchar_virtual_ops, chip);
 		if (IS_ERR(dev)) {
 			canchar_virtual_exit();
 			return PTR_ERR(dev);
 		}
-		dev->dev.groups = virtual_groups;
+		dev->dev.groups = canchar_virtual_groups;
 		chip->dev = dev;
-		bus.count++;
+		canchar_virtual_bus.count++;
 	}
 	return 0;
 }
@@ -113,8 +113,8 @@ void canchar_virtual_expose(void)
 	unsigned int i;
 	int err;
 
-	for (i = 0; i < bus.count; i++) {
-		struct canchar_device *dev = bus.chips[i].dev;
+	for (i = 0; i < canchar_virtual_bus.count; i++) {
+		struct canchar_device *dev = canchar_virtual_bus.chips[i].dev;
 
 		err = canchar_register(dev);
 		if (!err)

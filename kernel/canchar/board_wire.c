@@ -15,15 +15,15 @@
 
 #define CANCHAR_WIRE_MAX	16
 
-static char *wire[CANCHAR_WIRE_MAX];
-static unsigned int wire_count;
-module_param_array(wire, charp, &wire_count, 0444);
+static char *canchar_wire_names[CANCHAR_WIRE_MAX];
+static unsigned int canchar_wire_count;
+module_param_array_named(wire, canchar_wire_names, charp, &canchar_wire_count, 0444);
 MODULE_PARM_DESC(wire, "nodes of canwire to drive, by the names of their interfaces");
 
-static struct canchar_wire *chips;
-static const struct canwire_controller_ops *controllers;
+static struct canchar_wire *canchar_wire_chips;
+static const struct canwire_controller_ops *canchar_wire_controllers;
 /* A node may be deleted while its device appears. Taken by canchar_wire_gone() within canwire's. */
-static DEFINE_MUTEX(wire_mutex);
+static DEFINE_MUTEX(canchar_wire_mutex);
 
 static ssize_t node_show(struct device *device, struct device_attribute *attribute, char *text)
 {
@@ -52,7 +52,7 @@ static void canchar_wire_gone(struct canwire_driver *driver)
 	struct canchar_wire *chip = container_of(driver, struct canchar_wire, driver);
 	struct canchar_device *dev;
 
-	mutex_lock(&wire_mutex);
+	mutex_lock(&canchar_wire_mutex);
 	dev = chip->dev;
 	/* One that has not appeared yet has nothing but its memory. */
 	if (device_is_registered(&dev->dev))
@@ -60,7 +60,7 @@ static void canchar_wire_gone(struct canwire_driver *driver)
 	else
 		put_device(&dev->dev);
 	chip->dev = NULL;
-	mutex_unlock(&wire_mutex);
+	mutex_unlock(&canchar_wire_mutex);
 }
 
 static int canchar_wire_claim(struct canchar_wire *chip, const char *name)
@@ -73,10 +73,10 @@ static int canchar_wire_claim(struct canchar_wire *chip, const char *name)
 		return PTR_ERR(dev);
 	dev->dev.groups = wire_groups;
 	chip->dev = dev;
-	chip->wire = controllers;
+	chip->wire = canchar_wire_controllers;
 	chip->driver.interrupt = canchar_wire_interrupt;
 	chip->driver.gone = canchar_wire_gone;
-	err = controllers->claim(&chip->driver, name);
+	err = canchar_wire_controllers->claim(&chip->driver, name);
 	if (err) {
 		chip->dev = NULL;
 		put_device(&dev->dev);
@@ -92,12 +92,12 @@ void canchar_wire_exit(void)
 {
 	unsigned int i;
 
-	if (!controllers)
+	if (!canchar_wire_controllers)
 		return;
-	for (i = 0; i < wire_count; i++)
-		controllers->release(&chips[i].driver);
+	for (i = 0; i < canchar_wire_count; i++)
+		canchar_wire_controllers->release(&canchar_wire_chips[i].driver);
 	symbol_put(canwire_controller_ops);
-	kfree(chips);
+	kfree(canchar_wire_chips);
 }
 
 /* All that can fail; nobody can open a device yet. */
@@ -106,19 +106,19 @@ int canchar_wire_init(void)
 	unsigned int i;
 	int err = 0;
 
-	if (!wire_count)
+	if (!canchar_wire_count)
 		return 0;
-	chips = kcalloc(wire_count, sizeof(*chips), GFP_KERNEL);
-	if (!chips)
+	canchar_wire_chips = kcalloc(canchar_wire_count, sizeof(*canchar_wire_chips), GFP_KERNEL);
+	if (!canchar_wire_chips)
 		return -ENOMEM;
-	controllers = symbol_get(canwire_controller_ops);
-	if (!controllers) {
-		pr_err("wire=%s: canwire is not loaded\n", wire[0]);
-		kfree(chips);
+	canchar_wire_controllers = symbol_get(canwire_controller_ops);
+	if (!canchar_wire_controllers) {
+		pr_err("wire=%s: canwire is not loaded\n", canchar_wire_names[0]);
+		kfree(canchar_wire_chips);
 		return -ENODEV;
 	}
-	for (i = 0; i < wire_count && !err; i++)
-		err = canchar_wire_claim(&chips[i], wire[i]);
+	for (i = 0; i < canchar_wire_count && !err; i++)
+		err = canchar_wire_claim(&canchar_wire_chips[i], canchar_wire_names[i]);
 	if (err)
 		canchar_wire_exit();
 	return err;
@@ -130,11 +130,11 @@ void canchar_wire_expose(void)
 	unsigned int i;
 	int err;
 
-	mutex_lock(&wire_mutex);
-	for (i = 0; i < wire_count; i++) {
-		err = chips[i].dev ? canchar_register(chips[i].dev) : 0;
+	mutex_lock(&canchar_wire_mutex);
+	for (i = 0; i < canchar_wire_count; i++) {
+		err = canchar_wire_chips[i].dev ? canchar_register(canchar_wire_chips[i].dev) : 0;
 		if (err)
-			pr_err("wire=%s: error %d\n", wire[i], err);
+			pr_err("wire=%s: error %d\n", canchar_wire_names[i], err);
 	}
-	mutex_unlock(&wire_mutex);
+	mutex_unlock(&canchar_wire_mutex);
 }

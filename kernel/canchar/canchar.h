@@ -4,6 +4,7 @@
  *
  *	file.c, ioctl.c	system calls of an open file
  *	queue.c		its rings and filters
+ *	memory.c	the memory of its rings
  *	core.c		interrupts and polling: what a controller has to say
  *	send.c		what is sent next
  *	thread.c	the interrupt handler in a thread
@@ -177,6 +178,13 @@ struct canchar_filter_set {
 	} rules[];
 };
 
+/* Memory that programs may map; @start: NULL for none. */
+struct canchar_memory {
+	void *start;
+	struct page **pages;
+	u32 count;
+};
+
 /* An open file: under the device's lock, where a comment names no other. */
 struct canchar_file {
 	struct canchar_device *dev;
@@ -203,7 +211,7 @@ struct canchar_file {
 
 	/* Taken within the mmap lock, so nothing that faults may be under it. */
 	struct mutex map_mutex;
-	void *map;
+	struct canchar_memory memory;	/* of the rings; struct canchar_map is at its start */
 	bool mapped;	/* also under the lock */
 
 	struct rcuwait reader, writer;
@@ -341,6 +349,12 @@ void canchar_devices_exit(void);
 
 /* sysfs.c */
 extern const struct attribute_group *canchar_groups[];
+
+/* memory.c */
+
+/* Zeroed, and charged to this process's control group. */
+bool canchar_memory_alloc(struct canchar_memory *memory, size_t bytes);
+void canchar_memory_free(const struct canchar_memory *memory);
 
 /* queue.c */
 

@@ -3,7 +3,8 @@
  * A controller made of memory. All other controllers on the bus receive a sent frame into their
  * FIFOs and "interrupt" by an irq_work in hard interrupt context. With a bit rate a frame takes its
  * time (without stuff bits), and senders do not arbitrate: each sends as if alone. Without a bit
- * rate a frame takes no time.
+ * rate a frame takes no time, and each interrupt leads to the next one as long as frames wait: so
+ * after some frames the controller rests, and programs run.
  */
 
 #include <linux/ktime.h>
@@ -55,7 +56,7 @@ static enum hrtimer_restart canchar_virtual_frame_ends(struct hrtimer *timer)
 	struct canchar_virtual *chip = container_of(timer, struct canchar_virtual, wire);
 	struct canchar_frame frame;
 	unsigned long flags;
-	bool sent;
+	bool sent, rested;
 
 	raw_spin_lock_irqsave(&chip->lock, flags);
 	/* Not that of a frame that was cut off by bus-off or a start, and has a successor. */
@@ -63,13 +64,17 @@ static enum hrtimer_restart canchar_virtual_frame_ends(struct hrtimer *timer)
 	if (sent)
 		chip->busy = false;
 	frame = chip->on_wire;
-	if (sent)
+	rested = chip->resting;
+	chip->resting = false;
+	if (rested)
+		chip->in_a_row = 0;
+	if (sent || rested)
 		chip->events |= CANCHAR_EVENT_TX;
 	raw_spin_unlock(&chip->lock);
 	if (sent)
 		canchar_virtual_to_all_others(chip, &frame);
 	local_irq_restore(flags);
-	if (sent)
+	if (sent || rested)
 		canchar_interrupt(0, chip->dev);
 	return HRTIMER_NORESTART;
 }
@@ -99,6 +104,8 @@ static int canchar_virtual_start(struct canchar_device *dev)
 	chip->tail = chip->head;
 	chip->events = 0;
 	chip->busy = false;
+	chip->resting = false;
+	chip->in_a_row = 0;
 	chip->listening = true;
 	chip->standing = (struct canchar_standing){ .state = CANCHAR_ERROR_ACTIVE };
 	raw_spin_unlock_irqrestore(&chip->lock, flags);
@@ -113,6 +120,7 @@ static void canchar_virtual_stop(struct canchar_device *dev)
 	raw_spin_lock_irqsave(&chip->lock, flags);
 	chip->listening = false;
 	chip->busy = false;
+	chip->resting = false;
 	raw_spin_unlock_irqrestore(&chip->lock, flags);
 	/* Not with the lock held: one that runs ends a frame of before, not the next start's. */
 	hrtimer_cancel(&chip->wire);
@@ -150,9 +158,51 @@ static bool canchar_virtual_tx_free(struct canchar_device *dev)
 	return !READ_ONCE(((struct canchar_virtual *)dev->chip)->busy);
 }
 
-/* Nothing to do: the end of a frame interrupts always, without a bit rate by dev->tx_armed. */
+/*
+ * The end of a frame interrupts always, without a bit rate by dev->tx_armed. The core withdraws its
+ * wish when no frame waits: the next ones are no successors of those before.
+ */
 static void canchar_virtual_tx_interrupt(struct canchar_device *dev, bool wanted)
 {
+	struct canchar_virtual *chip = dev->chip;
+
+	raw_spin_lock(&chip->lock);
+	if (!chip->resting)
+		chip->in_a_row = 0;
+	raw_spin_unlock(&chip->lock);
+}
+
+/*
+ * How long the controller rests, which has just sent @in_a_row frames since @row_began: as many
+ * times as long as there are controllers, so that all of them together leave time.
+ */
+static u64 canchar_virtual_rest_ns(const struct canchar_virtual *chip, ktime_t now)
+{
+	u64 row = ktime_to_ns(ktime_sub(now, chip->row_began));
+
+	return min_t(u64, row * chip->bus->count, CANCHAR_VIRTUAL_REST_NS);
+}
+
+/* A frame that took no time was sent, and others may wait: the interrupt, now or after a rest. */
+static void canchar_virtual_sent_at_once(struct canchar_virtual *chip)
+{
+	ktime_t now, until = 0;
+	bool rests;
+
+	raw_spin_lock(&chip->lock);
+	rests = chip->resting;
+	if (!chip->in_a_row++)
+		chip->row_began = ktime_get();
+	if (!rests && chip->in_a_row >= CANCHAR_VIRTUAL_ROW) {
+		now = ktime_get();
+		until = ktime_add_ns(now, canchar_virtual_rest_ns(chip, now));
+		chip->resting = true;
+	}
+	raw_spin_unlock(&chip->lock);
+	if (until)
+		hrtimer_start(&chip->wire, until, HRTIMER_MODE_ABS_PINNED_HARD);
+	else if (!rests)
+		canchar_virtual_raise(chip, CANCHAR_EVENT_TX);
 }
 
 static void canchar_virtual_send(struct canchar_device *dev, const struct canchar_frame *frame)
@@ -169,7 +219,7 @@ static void canchar_virtual_send(struct canchar_device *dev, const struct cancha
 	if (!dev->timing.bitrate) {
 		canchar_virtual_to_all_others(chip, &copy);
 		if (dev->tx_armed)
-			canchar_virtual_raise(chip, CANCHAR_EVENT_TX);
+			canchar_virtual_sent_at_once(chip);
 		return;
 	}
 	duration_ns = canchar_virtual_duration_ns(&copy, dev->timing.bitrate);

@@ -12,13 +12,21 @@
 /* Frames that it holds until they are read, like a FIFO of hardware. */
 #define CANCHAR_VIRTUAL_FIFO	64
 
+/*
+ * Without a bit rate: frames of a queue that go one after the other, each in the interrupt that the
+ * last one raised. More than two queues of the usual size.
+ */
+#define CANCHAR_VIRTUAL_ROW	160
+/* The longest rest after them. */
+#define CANCHAR_VIRTUAL_REST_NS	(4 * NSEC_PER_MSEC)
+
 struct canchar_virtual_bus;
 
 struct canchar_virtual {
 	struct canchar_device *dev;
 	struct canchar_virtual_bus *bus;
 	struct irq_work interrupt;
-	struct hrtimer wire;	/* end of the frame on the wire */
+	struct hrtimer wire;	/* end of the frame on the wire, or of a rest */
 
 	/* Inside any device's lock: a sender takes the receivers' lock. */
 	raw_spinlock_t lock;
@@ -29,6 +37,9 @@ struct canchar_virtual {
 	bool broken;		/* starts fail */
 	bool busy;		/* on_wire is on its way */
 	ktime_t ends;		/* of on_wire */
+	bool resting;		/* the next frame of the queue waits for the timer */
+	unsigned int in_a_row;	/* frames since the queue was last empty, or the last rest */
+	ktime_t row_began;
 	struct canchar_frame on_wire;
 	struct canchar_standing standing;
 };

@@ -34,7 +34,7 @@ static __always_inline unsigned int canchar_receive(struct canchar_device *dev)
 {
 	struct canchar_frame frame;
 
-	if (!chip_receive(dev, &frame))
+	if (!canchar_chip_receive(dev, &frame))
 		return 0;
 	frame.stamp_ns = ktime_get_real_ns();
 	canchar_deliver(dev, &frame);
@@ -222,7 +222,7 @@ static noinline bool canchar_interrupt_masked(struct canchar_device *dev)
 /* Leaves an interrupt to the thread; the chip is masked until that has handled it. */
 static noinline bool canchar_defer(struct canchar_device *dev)
 {
-	unsigned int events = dev->live ? chip_events(dev) : 0;
+	unsigned int events = dev->live ? canchar_chip_events(dev) : 0;
 
 	if (!events)
 		return false;
@@ -274,7 +274,7 @@ irqreturn_t canchar_interrupt(int irq, void *data)
 	while (dev->live && vain < CANCHAR_PASSES_MAX && count < CANCHAR_BURST_MAX) {
 		unsigned int came;
 
-		events = chip_events(dev);
+		events = canchar_chip_events(dev);
 		if (!events)
 			break;
 		came = canchar_handle(dev, events);
@@ -299,7 +299,7 @@ void canchar_poll_chip(struct canchar_device *dev)
 		return;
 	dev->polled = true;
 	do {
-		events = chip_look(dev);
+		events = canchar_chip_look(dev);
 		if (!events)
 			break;
 		happened = true;

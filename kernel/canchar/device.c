@@ -156,8 +156,8 @@ int canchar_set_timing(struct canchar_device *dev, struct canchar_timing *timing
 
 #define CANCHAR_DEVICES_MAX	64
 
-static dev_t first_number;
-static DEFINE_IDA(numbers);
+static dev_t canchar_first_number;
+static DEFINE_IDA(canchar_numbers);
 
 static struct class canchar_class = {
 	.name = "canchar",
@@ -168,7 +168,7 @@ static void canchar_device_released(struct device *device)
 {
 	struct canchar_device *dev = container_of(device, struct canchar_device, dev);
 
-	ida_free(&numbers, dev->number);
+	ida_free(&canchar_numbers, dev->number);
 	kfree(dev);
 }
 
@@ -184,7 +184,7 @@ struct canchar_device *canchar_alloc(struct device *parent, const char *board,
 
 	if (!dev)
 		return ERR_PTR(-ENOMEM);
-	dev->number = ida_alloc_max(&numbers, CANCHAR_DEVICES_MAX - 1, GFP_KERNEL);
+	dev->number = ida_alloc_max(&canchar_numbers, CANCHAR_DEVICES_MAX - 1, GFP_KERNEL);
 	if (dev->number < 0) {
 		int err = dev->number;
 
@@ -207,7 +207,7 @@ struct canchar_device *canchar_alloc(struct device *parent, const char *board,
 	device_initialize(&dev->dev);
 	dev->dev.class = &canchar_class;
 	dev->dev.parent = parent;
-	dev->dev.devt = MKDEV(MAJOR(first_number), dev->number);
+	dev->dev.devt = MKDEV(MAJOR(canchar_first_number), dev->number);
 	dev->dev.release = canchar_device_released;
 	dev_set_name(&dev->dev, "canchar%d", dev->number);
 	cdev_init(&dev->cdev, &canchar_fops);
@@ -250,19 +250,19 @@ void canchar_unregister(struct canchar_device *dev)
 
 int canchar_devices_init(void)
 {
-	int err = alloc_chrdev_region(&first_number, 0, CANCHAR_DEVICES_MAX, "canchar");
+	int err = alloc_chrdev_region(&canchar_first_number, 0, CANCHAR_DEVICES_MAX, "canchar");
 
 	if (err)
 		return err;
 	err = class_register(&canchar_class);
 	if (err)
-		unregister_chrdev_region(first_number, CANCHAR_DEVICES_MAX);
+		unregister_chrdev_region(canchar_first_number, CANCHAR_DEVICES_MAX);
 	return err;
 }
 
 void canchar_devices_exit(void)
 {
 	class_unregister(&canchar_class);
-	unregister_chrdev_region(first_number, CANCHAR_DEVICES_MAX);
-	ida_destroy(&numbers);
+	unregister_chrdev_region(canchar_first_number, CANCHAR_DEVICES_MAX);
+	ida_destroy(&canchar_numbers);
 }

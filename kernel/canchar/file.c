@@ -460,7 +460,7 @@ static int canchar_mmap(struct file *filp, struct vm_area_struct *vma)
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	mutex_lock(&file->map_mutex);
-	err = remap_vmalloc_range(vma, file->map, vma->vm_pgoff);
+	err = remap_vmalloc_range(vma, file->memory.start, vma->vm_pgoff);
 	if (!err) {
 		raw_spin_lock_irqsave(&file->dev->lock, flags);
 		file->mapped = true;

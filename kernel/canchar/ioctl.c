@@ -271,6 +271,7 @@ static long canchar_kick(struct canchar_file *file)
 		canchar_push(file);
 		waiting = canchar_ring_unsent(&file->tx);
 		raw_spin_unlock_irqrestore(&dev->lock, flags);
+		cond_resched();
 	} while (waiting && waiting < before);
 	return waiting;
 }
@@ -306,7 +307,7 @@ static long canchar_wait_tx_done(struct canchar_file *file, void __user *user)
 	return err;
 }
 
-struct poll_set {
+struct canchar_polled {
 	struct canchar_poll_entry entries[CANCHAR_POLL_SET_MAX];
 	struct file *files[CANCHAR_POLL_SET_MAX];
 };
@@ -315,7 +316,7 @@ struct poll_set {
  * Checks each file once; returns how many have frames. If none has, and a device has stopped or is
  * gone: -ENETDOWN or -ENODEV.
  */
-static long canchar_look_at_all(struct poll_set *set, u32 count)
+static long canchar_look_at_all(struct canchar_polled *set, u32 count)
 {
 	long ready = 0, trouble = 0;
 	u32 i;
@@ -330,7 +331,7 @@ static long canchar_look_at_all(struct poll_set *set, u32 count)
 	return ready ?: trouble;
 }
 
-static long canchar_spin_for_all(struct poll_set *set, u32 count, u64 timeout_ns)
+static long canchar_spin_for_all(struct canchar_polled *set, u32 count, u64 timeout_ns)
 {
 	u64 deadline = timeout_ns ? canchar_deadline(timeout_ns) : 0;
 	long ready;
@@ -352,7 +353,7 @@ static long canchar_ioctl_poll_set(void __user *user)
 {
 	struct canchar_poll_entry __user *entries;
 	struct canchar_poll_set in;
-	struct poll_set *set;
+	struct canchar_polled *set;
 	long ready = -EFAULT;
 	u32 got, bytes;
 

@@ -6,7 +6,6 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/vmalloc.h>
 
 #include "canchar.h"
 
@@ -28,17 +27,13 @@ int canchar_rings_alloc(struct canchar_file *file, u32 rx_slots, u32 tx_slots)
 {
 	size_t rx_bytes = canchar_ring_bytes(rx_slots), tx_bytes = canchar_ring_bytes(tx_slots);
 	struct canchar_device *dev = file->dev;
-	struct canchar_map *map, *old = file->map;
+	struct canchar_memory memory, old = file->memory;
+	struct canchar_map *map;
 	unsigned long flags;
 
-	/*
-	 * Not charged to the process's cgroup, as its file and filters are: vmalloc_user() takes no
-	 * flags, and memory of __vmalloc() cannot be mapped by remap_vmalloc_range(). What a device
-	 * can take is bounded: CANCHAR_FILES_MAX files of 200 KiB.
-	 */
-	map = vmalloc_user(PAGE_SIZE + rx_bytes + tx_bytes);
-	if (!map)
+	if (!canchar_memory_alloc(&memory, PAGE_SIZE + rx_bytes + tx_bytes))
 		return -ENOMEM;
+	map = memory.start;
 	map->magic = CANCHAR_MAP_MAGIC;
 	map->version = CANCHAR_MAP_VERSION;
 	map->slot_size = sizeof(struct canchar_frame);
@@ -49,7 +44,7 @@ int canchar_rings_alloc(struct canchar_file *file, u32 rx_slots, u32 tx_slots)
 	map->bytes = PAGE_SIZE + rx_bytes + tx_bytes;
 
 	raw_spin_lock_irqsave(&dev->lock, flags);
-	if (old) {
+	if (old.start) {
 		file->rx_lost += canchar_ring_unread(&file->rx);
 		file->tx_lost += canchar_ring_unsent(&file->tx);
 	}
@@ -58,15 +53,15 @@ int canchar_rings_alloc(struct canchar_file *file, u32 rx_slots, u32 tx_slots)
 	list_del_init(&file->sender);
 	WRITE_ONCE(file->tx.shared->need_wakeup, 1);
 	WRITE_ONCE(file->rx.shared->need_wakeup, dev->masked);
-	file->map = map;
+	file->memory = memory;
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
-	vfree(old);
+	canchar_memory_free(&old);
 	return 0;
 }
 
 void canchar_rings_free(struct canchar_file *file)
 {
-	vfree(file->map);
+	canchar_memory_free(&file->memory);
 	kvfree(file->filters);
 }
 

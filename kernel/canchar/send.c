@@ -150,7 +150,7 @@ static __always_inline void canchar_launch(struct canchar_device *dev, struct ca
 	dev->in_flight_of = file;
 	dev->in_flight_flags = file->frame_flags;
 	canchar_arm(dev, more || file->frame_flags || file->tx_waiters);
-	chip_send(dev, frame);
+	canchar_chip_send(dev, frame);
 }
 
 void canchar_feed(struct canchar_device *dev)
@@ -159,12 +159,12 @@ void canchar_feed(struct canchar_device *dev)
 
 	if (!dev->sends)
 		return;
-	if (!chip_tx_free(dev)) {
+	if (!canchar_chip_tx_free(dev)) {
 		if (dev->tx_armed || !canchar_tx_wanted(dev))
 			return;
 		canchar_arm(dev, true);
 		/* The buffer may have become free before the interrupt was allowed. */
-		if (!chip_tx_free(dev))
+		if (!canchar_chip_tx_free(dev))
 			return;
 	}
 	canchar_sent(dev);
@@ -183,7 +183,7 @@ void canchar_feed(struct canchar_device *dev)
 static __always_inline bool canchar_may_send_at_once(struct canchar_device *dev)
 {
 	return likely(!dev->tx_armed && !canchar_senders_wait(dev) && dev->sends) &&
-	       chip_tx_free(dev);
+	       canchar_chip_tx_free(dev);
 }
 
 /*

@@ -46,18 +46,18 @@ typedef __u64 u64;
  * makes above, and the next state in the low four bits. A stuff bit counts when the bit after it
  * passes.
  */
-static u8 stuffing[10][256] __ro_after_init;
-static u16 crc15_of_byte[256] __ro_after_init;
+static u8 cw_stuffing_table[10][256] __ro_after_init;
+static u16 cw_crc15_of_byte[256] __ro_after_init;
 
-struct stuffing {
+struct cw_stuffing {
 	u32 state;
 	u32 count;
 };
 
 /* Before SOF the bus was recessive for long, but SOF is not stuffed against it. */
-static const struct stuffing idle = { .state = 1, .count = 0 };
+static const struct cw_stuffing cw_stuffing_idle = { .state = 1, .count = 0 };
 
-static u8 entry_of(u32 state, u32 byte)
+static u8 cw_entry_of(u32 state, u32 byte)
 {
 	u32 run = state / 2 + 1, last = state & 1, count = 0;
 	int shift;
@@ -82,46 +82,46 @@ void cw_bits_init(void)
 
 	for (state = 0; state < 10; state++)
 		for (byte = 0; byte < 256; byte++)
-			stuffing[state][byte] = entry_of(state, byte);
+			cw_stuffing_table[state][byte] = cw_entry_of(state, byte);
 	for (byte = 0; byte < 256; byte++) {
 		crc = byte << 7;
 		for (bit = 0; bit < 8; bit++)
 			crc = crc & 0x4000 ? crc << 1 ^ CRC15_POLYNOMIAL : crc << 1;
-		crc15_of_byte[byte] = crc & 0x7fff;
+		cw_crc15_of_byte[byte] = crc & 0x7fff;
 	}
 }
 
-static inline void put_byte(struct stuffing *s, u8 byte)
+static inline void cw_put_byte(struct cw_stuffing *s, u8 byte)
 {
-	u8 entry = stuffing[s->state][byte];
+	u8 entry = cw_stuffing_table[s->state][byte];
 
 	s->count += entry >> 4;
 	s->state = entry & 15;
 }
 
-static inline u32 crc15(u32 crc, u8 byte)
+static inline u32 cw_crc15(u32 crc, u8 byte)
 {
-	return (crc << 8 & 0x7fff) ^ crc15_of_byte[(crc >> 7 ^ byte) & 255];
+	return (crc << 8 & 0x7fff) ^ cw_crc15_of_byte[(crc >> 7 ^ byte) & 255];
 }
 
 /*
  * The first @bits of a frame, SOF among them. What they lack to whole bytes is filled in front with
  * ...0101, which ends recessive as an idle bus does and never asks for a stuff bit.
  */
-static inline void put_head(struct stuffing *s, u64 value, u32 bits)
+static inline void cw_put_head(struct cw_stuffing *s, u64 value, u32 bits)
 {
 	int shift = (bits + 7) / 8 * 8 - 8;
 
 	value |= 0x5555555555555555ULL << bits;
 	for (; shift >= 0; shift -= 8)
-		put_byte(s, value >> shift);
+		cw_put_byte(s, value >> shift);
 }
 
-static void measure_classic(const struct canfd_frame *frame, struct cw_length *length)
+static void cw_measure_classic(const struct canfd_frame *frame, struct cw_length *length)
 {
 	u32 rtr = frame->can_id & CAN_RTR_FLAG ? 1 : 0;
 	u32 len = rtr ? 0 : frame->len;
-	struct stuffing s = idle;
+	struct cw_stuffing s = cw_stuffing_idle;
 	u32 head_bits, crc = 0, i;
 	u64 head;
 	int shift;
@@ -139,31 +139,31 @@ static void measure_classic(const struct canfd_frame *frame, struct cw_length *l
 	}
 	head |= rtr << 6 | cw_dlc(frame);
 
-	put_head(&s, head, head_bits);
+	cw_put_head(&s, head, head_bits);
 	for (shift = 32; shift >= 0; shift -= 8)	/* leading zeros leave a CRC of 0 alone */
-		crc = crc15(crc, head >> shift);
+		crc = cw_crc15(crc, head >> shift);
 	for (i = 0; i < len; i++) {
-		put_byte(&s, frame->data[i]);
-		crc = crc15(crc, frame->data[i]);
+		cw_put_byte(&s, frame->data[i]);
+		crc = cw_crc15(crc, frame->data[i]);
 	}
 	/*
 	 * With the CRC delimiter, which is recessive, the CRC is two bytes. A stuff bit after its
 	 * last bit counts when the delimiter passes, and one after the delimiter never does.
 	 */
 	crc = crc << 1 | 1;
-	put_byte(&s, crc >> 8);
-	put_byte(&s, crc);
+	cw_put_byte(&s, crc >> 8);
+	cw_put_byte(&s, crc);
 
 	length->nominal = head_bits + 8 * len + CRC15_BITS + s.count + CW_END_BITS;
 	length->data = 0;
 	length->head = head_bits;
 }
 
-static void measure_fd(const struct canfd_frame *frame, struct cw_length *length)
+static void cw_measure_fd(const struct canfd_frame *frame, struct cw_length *length)
 {
 	u32 brs = frame->flags & CANFD_BRS ? 1 : 0;
 	u32 esi = frame->flags & CANFD_ESI ? 1 : 0;
-	struct stuffing whole = idle, first = idle;
+	struct cw_stuffing whole = cw_stuffing_idle, first = cw_stuffing_idle;
 	u32 head_bits, crc_bits, total, i;
 	u64 head;
 
@@ -182,10 +182,10 @@ static void measure_fd(const struct canfd_frame *frame, struct cw_length *length
 
 	/* Once to BRS, and once with ESI and DLC: cheaper than to go on in the middle of a byte. */
 	if (brs)
-		put_head(&first, head, head_bits);
-	put_head(&whole, head << 5 | esi << 4 | cw_dlc(frame), head_bits + 5);
+		cw_put_head(&first, head, head_bits);
+	cw_put_head(&whole, head << 5 | esi << 4 | cw_dlc(frame), head_bits + 5);
 	for (i = 0; i < frame->len; i++)
-		put_byte(&whole, frame->data[i]);
+		cw_put_byte(&whole, frame->data[i]);
 	/* A stuff bit due after the last of them is replaced by the first fixed one. */
 
 	crc_bits = frame->len <= CRC17_LEN_MAX ? CRC17_BITS + CRC17_FIXED_BITS :
@@ -200,9 +200,9 @@ static void measure_fd(const struct canfd_frame *frame, struct cw_length *length
 void cw_measure(const struct canfd_frame *frame, struct cw_length *length)
 {
 	if (frame->flags & CANFD_FDF)
-		measure_fd(frame, length);
+		cw_measure_fd(frame, length);
 	else
-		measure_classic(frame, length);
+		cw_measure_classic(frame, length);
 }
 
 /*

@@ -144,7 +144,7 @@ static void cw_node_deliver(struct cw_node *node)
 	}
 }
 
-/* Whether a sent frame, which waits, ended before the oldest received one; a failed one has no end. */
+/* Whether a sent frame ended before the oldest received one; a failed one has no end. */
 static bool cw_sent_is_next(const struct cw_node *node)
 {
 	/* Again, after tx_next: a frame that was received before that one is seen. B */

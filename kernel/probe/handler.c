@@ -42,14 +42,14 @@ static void canprobe_handler_ended(void *data, int irq, struct irqaction *action
 
 /* ------------------------------------------------------- attaching -- */
 
-struct found {
+struct canprobe_points {
 	struct tracepoint *entry, *exit;
 };
 
 /* The kernel exports neither symbol. */
 static void canprobe_find(struct tracepoint *point, void *data)
 {
-	struct found *found = data;
+	struct canprobe_points *found = data;
 
 	if (!strcmp(point->name, "irq_handler_entry"))
 		found->entry = point;
@@ -57,15 +57,15 @@ static void canprobe_find(struct tracepoint *point, void *data)
 		found->exit = point;
 }
 
-static struct found points;
+static struct canprobe_points canprobe_irq;
 
 /* Waits for running handlers to end. */
 void canprobe_watch_end(struct canprobe *probe)
 {
 	if (!IS_ENABLED(CONFIG_TRACEPOINTS) || !probe->watched)
 		return;
-	tracepoint_probe_unregister(points.entry, canprobe_handler_begins, probe);
-	tracepoint_probe_unregister(points.exit, canprobe_handler_ended, probe);
+	tracepoint_probe_unregister(canprobe_irq.entry, canprobe_handler_begins, probe);
+	tracepoint_probe_unregister(canprobe_irq.exit, canprobe_handler_ended, probe);
 	tracepoint_synchronize_unregister();
 	probe->watched = 0;
 }
@@ -82,16 +82,17 @@ int canprobe_watch(struct canprobe *probe, u32 line)
 		return -EINVAL;
 	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
 		return -EOPNOTSUPP;
-	for_each_kernel_tracepoint(canprobe_find, &points);
-	if (!points.entry || !points.exit)
+	for_each_kernel_tracepoint(canprobe_find, &canprobe_irq);
+	if (!canprobe_irq.entry || !canprobe_irq.exit)
 		return -EOPNOTSUPP;
 	probe->handler_began_ns = 0;
 	probe->watched = line;
-	err = tracepoint_probe_register(points.entry, canprobe_handler_begins, probe);
+	err = tracepoint_probe_register(canprobe_irq.entry, canprobe_handler_begins, probe);
 	if (!err) {
-		err = tracepoint_probe_register(points.exit, canprobe_handler_ended, probe);
+		err = tracepoint_probe_register(canprobe_irq.exit, canprobe_handler_ended, probe);
 		if (err)
-			tracepoint_probe_unregister(points.entry, canprobe_handler_begins, probe);
+			tracepoint_probe_unregister(canprobe_irq.entry, canprobe_handler_begins,
+						    probe);
 	}
 	if (err) {
 		tracepoint_synchronize_unregister();

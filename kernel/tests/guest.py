@@ -81,7 +81,7 @@ def with_stalled_reader(name, action, is_over):
         raise Skip("needs one CPU")
     with open(f"/sys/class/net/{name}/threaded", "w") as file:
         file.write("1")
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(40))
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(60))
     try:
         action()
         while not is_over():

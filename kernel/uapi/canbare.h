@@ -107,7 +107,7 @@ struct canbare_status {
  * ENODEV: fewer than two cards. EBUSY: it runs already. ENXIO: Linux uses every processor. ENOMEM:
  * Linux uses the memory. ENOEXEC: no image. EIO: a controller does not start; the status names it.
  * ETIMEDOUT: the processor does not answer. EPERM: without CAP_SYS_RAWIO, or in a kernel that is
- * locked down.
+ * locked down. EKEYREJECTED: the kernel takes signed modules only (module.sig_enforce).
  */
 #define CANBARE_START		_IOW(CANBARE_IOC, 0x30, struct canbare_start)
 /* Ends the gateway; the counts stay. */

@@ -6,14 +6,18 @@
  *	sharing /dev/canchar0 /dev/canchar1	two virtual devices on one bus, without a bit rate
  */
 
+#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -519,6 +523,199 @@ static void closing_many_files(void)
 	close(watcher);
 }
 
+/* ------------------------------------- interrupts that lead to the next one -- */
+
+#define MANY_SLOTS	4096
+/* Half of the interrupts that send a full ring, eight frames each. */
+#define AT_A_STRETCH	(MANY_SLOTS / 8 / 2)
+
+static void stay_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		perror("sched_setaffinity");
+}
+
+/* Without the priority of the thread that made this one. */
+static void be_usual_on(int cpu)
+{
+	const struct sched_param usual = {};
+
+	stay_on(cpu);
+	if (sched_setscheduler(0, SCHED_OTHER, &usual))
+		perror("sched_setscheduler");
+}
+
+static void fill_ring(struct canchar_ring *ring)
+{
+	struct canchar_frame *slots = (struct canchar_frame *)(ring + 1);
+	unsigned int head = ring->head;
+
+	while (head - __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) < MANY_SLOTS) {
+		slots[head % MANY_SLOTS] = (struct canchar_frame){ .can_id = 1, .len = 2 };
+		__atomic_store_n(&ring->head, ++head, __ATOMIC_RELEASE);
+	}
+}
+
+struct full_ring {
+	struct canchar_ring *ring;
+	int fd;
+	int cpu;
+	long end;	/* when its threads give up: a processor may have nothing for the one that stops them */
+};
+
+static void *keep_full(void *argument)
+{
+	const struct full_ring *full = argument;
+
+	be_usual_on(0);
+	while (!stop && now_ms() < full->end)
+		fill_ring(full->ring);
+	return NULL;
+}
+
+static void *keep_sending(void *argument)
+{
+	const struct full_ring *full = argument;
+
+	be_usual_on(full->cpu);
+	while (!stop && now_ms() < full->end)
+		ioctl(full->fd, CANCHAR_KICK);
+	return NULL;
+}
+
+static struct canchar_ring *map_many(int fd)
+{
+	struct canchar_options options = options_of(fd);
+	struct canchar_map *head;
+
+	options.tx_slots = MANY_SLOTS;
+	set_options(fd, options);
+	head = map(fd, sizeof(*head), MAP_SHARED, 0);
+	return map(fd, head->bytes, MAP_SHARED, 0) + head->tx_offset;
+}
+
+/* The most interrupts between two times that a thread with a priority runs, until these frames are sent. */
+static unsigned long long longest_stretch(int fd, unsigned int frames)
+{
+	/* Long enough for others to run meanwhile. */
+	static const struct timespec little = { .tv_nsec = 50000 };
+	struct canchar_statistics now, before = statistics_of(fd);
+	unsigned long long most = 0;
+
+	for (now = before; now.file_tx_frames < frames; before = now) {
+		nanosleep(&little, NULL);
+		now = statistics_of(fd);
+		if (now.interrupts - before.interrupts > most)
+			most = now.interrupts - before.interrupts;
+	}
+	return most;
+}
+
+/*
+ * Three threads: one kicks, and in the interrupts of its processor the frames are sent; one looks on
+ * from the same processor. If there is another, a thread there keeps the ring full meanwhile.
+ */
+static void a_full_ring_leaves_the_processor(void)
+{
+	int last = sysconf(_SC_NPROCESSORS_ONLN) - 1, fd = open_device(near_name);
+	struct full_ring full = { map_many(fd), fd, last, now_ms() + SOON_MS };
+	const struct sched_param above = { .sched_priority = 1 };
+	pthread_t filler, sender;
+	unsigned long long most;
+
+	fill_ring(full.ring);
+	stop = false;
+	stay_on(last);
+	if (sched_setscheduler(0, SCHED_FIFO, &above))
+		perror("sched_setscheduler");
+	pthread_create(&sender, NULL, keep_sending, &full);
+	if (last)
+		pthread_create(&filler, NULL, keep_full, &full);
+	most = longest_stretch(fd, MANY_SLOTS);
+	stop = true;
+	be_usual_on(last);
+	pthread_join(sender, NULL);
+	if (last)
+		pthread_join(filler, NULL);
+	printf("# %llu interrupts at a stretch\n", most);
+	ok(most < AT_A_STRETCH, "a controller that sends a full ring leaves its processor to others");
+	close(fd);
+}
+
+/* ----------------------------------------------------- what rings cost whom -- */
+
+#define CGROUPS		"/tmp/canchar-cgroups"
+#define RING_FILES	10
+/* Both rings of the largest size. */
+#define RINGS_BYTES	(2 * MANY_SLOTS * sizeof(struct canchar_frame))
+
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+	bool good = fd >= 0 && write(fd, text, strlen(text)) > 0;
+
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+static unsigned long long charged(void)
+{
+	char text[32] = "";
+	int fd = open(CGROUPS "/test/memory.current", O_RDONLY);
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		perror("memory.current");
+	close(fd);
+	return strtoull(text, NULL, 10);
+}
+
+/* This process in a control group of its own; false: the kernel has none for memory. */
+static bool enter_cgroup(void)
+{
+	mkdir(CGROUPS, 0700);
+	if (mount("none", CGROUPS, "cgroup2", 0, NULL))
+		return false;
+	return write_text(CGROUPS "/cgroup.subtree_control", "+memory") &&
+	       !mkdir(CGROUPS "/test", 0700) && write_text(CGROUPS "/test/cgroup.procs", "0");
+}
+
+static void rings_are_charged_to_who_opens_them(void)
+{
+	unsigned long long before, open_now, closed;
+	struct canchar_options options;
+	int files[RING_FILES];
+
+	if (!enter_cgroup()) {
+		ok(true, "rings are charged # SKIP no control group for memory");
+		return;
+	}
+	before = charged();
+	for (int i = 0; i < RING_FILES; i++) {
+		files[i] = open_device(near_name);
+		options = options_of(files[i]);
+		options.rx_slots = MANY_SLOTS;
+		options.tx_slots = MANY_SLOTS;
+		set_options(files[i], options);
+	}
+	open_now = charged();
+	for (int i = 0; i < RING_FILES; i++)
+		close(files[i]);
+	closed = charged();
+	printf("# %llu bytes before, %llu with %d files open, %llu after them\n", before, open_now, RING_FILES,
+	       closed);
+	ok(open_now >= before + RING_FILES * RINGS_BYTES, "rings are charged to who opens them ...");
+	/* The kernel keeps some pages for the next charge. */
+	ok(closed < before + 2 * RINGS_BYTES, "... until they are closed");
+	write_text(CGROUPS "/cgroup.procs", "0");
+	rmdir(CGROUPS "/test");
+	umount(CGROUPS);
+}
+
 int main(int count, char **names)
 {
 	if (count != 3) {
@@ -544,6 +741,8 @@ int main(int count, char **names)
 	frames_queued_before_bus_off();
 	closing_many_files();
 	a_restart_that_fails();
+	a_full_ring_leaves_the_processor();
+	rings_are_charged_to_who_opens_them();
 	printf("1..%d\n", number);
 	return failed != 0;
 }

@@ -16,4 +16,4 @@ grep -ho '^#include <\(uapi/\)\?linux/[a-z0-9_/]*\.h>' "${sources[@]}" "$canchar
 		: >"$empty/$header"
 	done
 ${CC:-cc} -std=gnu11 -O1 -g -Wall -Wno-unused -Wno-format -Werror -fsanitize=address,undefined -fno-sanitize-recover \
-	-include "$here/kernel.h" -I "$empty" -o "$2" "$here/$1.c" "${sources[@]}"
+	-include "$here/kernel.h" -I "$empty" -o "$2" "$here/$1.c" "$here/memory.c" "${sources[@]}"

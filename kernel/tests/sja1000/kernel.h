@@ -74,10 +74,8 @@ static inline void udelay(unsigned int us) { }
 /* Memory. */
 static inline void *kzalloc(size_t bytes, int flags) { return calloc(1, bytes); }
 static inline void *kvzalloc(size_t bytes, int flags) { return calloc(1, bytes); }
-static inline void *vmalloc_user(size_t bytes) { return calloc(1, bytes); }
 #define kfree			free
 #define kvfree			free
-#define vfree			free
 #define u64_to_user_ptr(address) ((void *)(unsigned long)(address))
 static inline int copy_from_user(void *to, const void *from, size_t bytes)
 {

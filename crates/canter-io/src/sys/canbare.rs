@@ -6,6 +6,8 @@ use std::{fs::File, io, os::fd::AsRawFd};
 
 pub use uapi::{Counts, GONE, NO_INPUT, NO_OUTPUT, NOT_STARTED, ROUTING, STOPPED, Status};
 
+/// The error of a start in a kernel that takes signed modules only.
+pub const SIGNED_ONLY: i32 = libc::EKEYREJECTED;
 /// The driver's name, in sysfs.
 pub const DRIVER: &str = "canbare";
 /// The device.

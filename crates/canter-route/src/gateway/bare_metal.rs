@@ -152,6 +152,9 @@ fn explain(error: &io::Error, launcher: &Launcher, [from, to]: [&str; 2]) -> Fai
         (io::ErrorKind::PermissionDenied, _) => {
             unable("start: not permitted (needs CAP_SYS_RAWIO, and a kernel that is not locked down)")
         }
+        _ if error.raw_os_error() == Some(canbare::SIGNED_ONLY) => unable(
+            "start: this kernel takes signed modules only (module.sig_enforce), and an image has no signature",
+        ),
         (io::ErrorKind::TimedOut, _) => unable("start: the processor does not respond"),
         (_, canbare::NO_INPUT) => chip(from),
         (_, canbare::NO_OUTPUT) => chip(to),

@@ -5,6 +5,7 @@ mod align;
 mod analyzer;
 mod analyzer_cost;
 mod bare_metal;
+mod bare_metal_enforced;
 mod canchar;
 mod canchar_drivers;
 mod canchar_rings;

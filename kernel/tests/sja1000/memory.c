@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* canchar's memory.c in user space. */
+#include "../../canchar/canchar.h"
+
+bool canchar_memory_alloc(struct canchar_memory *memory, size_t bytes)
+{
+	*memory = (struct canchar_memory){ .start = calloc(1, bytes) };
+	return memory->start;
+}
+
+void canchar_memory_free(const struct canchar_memory *memory)
+{
+	free(memory->start);
+}
