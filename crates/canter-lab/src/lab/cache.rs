@@ -114,14 +114,16 @@ impl<'a> Cache<'a> {
         let path = self.root.join(name);
         let mut made = false;
         loop {
-            if path.exists() {
-                let lock = self.lock(name, Holders::Many, progress)?;
-                if listing::check(&path).is_ok() {
+            let exists = path.exists();
+            if exists {
+                let lock = self.wait_for(name, Holders::Many, progress, || false)?;
+                if let (Some(lock), Ok(())) = (lock, listing::check(&path)) {
                     return Ok(Entry { path, _lock: lock });
                 }
             }
-            let lock = self.lock(name, Holders::One, progress)?;
-            // Another lab may have made it while this one waited.
+            // Another lab may make it meanwhile, and go on to use it.
+            let is_made = || !exists && path.exists();
+            let Some(lock) = self.wait_for(name, Holders::One, progress, is_made)? else { continue };
             if let Err(why) = listing::check(&path) {
                 if path.exists() && made {
                     return Err(failed(&path, "check", &io::Error::other(why)));
@@ -178,11 +180,17 @@ impl<'a> Cache<'a> {
         self.root.join(folder).join(format!("{prefix}{entry}"))
     }
 
-    /// Takes the lock of an entry; waits while somebody else holds it.
-    fn lock(&self, name: &str, holders: Holders, progress: &Progress) -> Result<Lock> {
+    /// Takes the lock of an entry; waits while somebody else holds it. `None`: it need not wait any more.
+    fn wait_for(
+        &self,
+        name: &str,
+        holders: Holders,
+        progress: &Progress,
+        is_over: impl Fn() -> bool,
+    ) -> Result<Option<Lock>> {
         let step = |e: io::Error| failed(&self.root.join(name), "lock", &e);
         if let Some(lock) = self.locks.try_take(name, holders).map_err(step)? {
-            return Ok(lock);
+            return Ok(Some(lock));
         }
         let lab = match self.locks.holder(name) {
             Some(process) => format!("the lab of process {process}"),
@@ -196,7 +204,10 @@ impl<'a> Cache<'a> {
             }
             std::thread::sleep(LOOK_AGAIN); // flock(2) itself would be restarted after a signal
             if let Some(lock) = self.locks.try_take(name, holders).map_err(step)? {
-                return Ok(lock);
+                return Ok(Some(lock));
+            }
+            if is_over() {
+                return Ok(None);
             }
         }
     }
@@ -269,6 +280,41 @@ mod tests {
         // Half-made by an earlier version, which had no lists.
         fs::remove_file(folder.path().join("kernels/a/.canter")).unwrap();
         assert_eq!(obtain(&cache, "third"), "third");
+    }
+
+    #[test]
+    fn a_lab_that_waits_while_another_makes_an_entry_uses_it_together_with_that_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (began, waits) = std::sync::mpsc::channel();
+        let (waiting, go_on) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let maker = scope.spawn(|| {
+                let cache = Cache::at(folder.path());
+                let make = move |new: &Path| {
+                    began.send(()).unwrap();
+                    go_on.recv().unwrap();
+                    fs::write(new.join("whole"), "made").unwrap();
+                    Ok(())
+                };
+                cache.entry("kernels/a", &Progress::new(true), make).unwrap()._lock
+            });
+            waits.recv().unwrap();
+            let other = scope.spawn(|| obtain(&Cache::at(folder.path()), "a second time"));
+            // The lock is free for nobody now; whether the other has looked at it already makes no difference.
+            waiting.send(()).unwrap();
+            let used = maker.join().unwrap();
+            let deadline = std::time::Instant::now() + Duration::from_secs(60);
+            while !other.is_finished() && std::time::Instant::now() < deadline {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            let is_together = other.is_finished();
+            drop(used);
+            assert_eq!(
+                (other.join().unwrap().as_str(), is_together),
+                ("made", true),
+                "while the first one uses it"
+            );
+        });
     }
 
     #[test]
