@@ -16,7 +16,7 @@ const SOURCE: Source = Source {
     files: sources! {
         "uapi/canchar.h" "canchar/Kbuild" "canchar/canchar.h" "compat.h" "canchar/ring.h" "canchar/main.c" "canchar/core.c"
         "canchar/bit_timing.h" "canwire/driver.h" "canchar/send.c" "canchar/device.c" "canchar/thread.c" "canchar/chip.h"
-        "canchar/file.c" "canchar/ioctl.c" "canchar/queue.c" "canchar/sysfs.c" "canchar/chip_sja1000.h"
+        "canchar/file.c" "canchar/ioctl.c" "canchar/queue.c" "canchar/memory.c" "canchar/sysfs.c" "canchar/chip_sja1000.h"
         "canchar/chip_sja1000_hot.h" "canchar/chip_sja1000.c" "canchar/chip_sja1000_setup.c" "canchar/chip_virtual.h"
         "canchar/chip_virtual.c" "canchar/chip_wire.h" "canchar/chip_wire.c" "canchar/board_kvaser_pci.h"
         "canchar/board_kvaser_pci.c" "canchar/board_virtual.c" "canchar/board_wire.c"
