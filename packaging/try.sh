@@ -55,28 +55,31 @@ work() { # work PROGRAM…
 	bare "$@" methods | head -n 5
 }
 
+program() { # program PROCESSOR [EMULATOR]
+	local file root=canter-$version-$1
+	empty "$1"
+	tar -xf "$dist/$root.tar.gz"
+	is_static "$root/canter" $WHOLE
+	for file in README.md COPYRIGHT man/canter-capture.1 completions/canter.bash docs/tour.md; do
+		[ -s "$root/$file" ] || complain "no $file"
+	done
+	[ "$(bare ${2-} "$root/canter" --version)" = "canter $version" ] || complain --version
+	work ${2-} "$PWD/$root/canter" >"$scratch/$1.txt"
+	cmp "$scratch/$1.txt" "$scratch/$(uname -m).txt" || complain "another text than this machine's"
+	echo "$1: well"
+}
+
 programs() {
-	local archive processor run
-	# This machine's first: its text is what the others are compared with.
-	for archive in "$dist/canter-$version-$(uname -m).tar.gz" "$dist/canter-$version"-a*.tar.gz; do
+	local archive processor
+	program "$(uname -m)" # first: its text is what the others are compared with
+	for archive in "$dist/canter-$version"-*.tar.gz; do
 		processor=${archive#*"/canter-$version-"} processor=${processor%.tar.gz}
-		[ "$processor" != "$(uname -m)" ] || [ ! -d "$scratch/$processor" ] || continue
 		case $processor in
-		"$(uname -m)") run= ;;
-		aarch64) run=$(command -v qemu-aarch64-static) ;;
-		armv7) run=$(command -v qemu-arm-static) ;;
+		"$(uname -m)" | source) ;;
+		aarch64) program aarch64 "$(command -v qemu-aarch64-static)" ;;
+		armv7) program armv7 "$(command -v qemu-arm-static)" ;;
 		*) complain "no way to run $processor here" ;;
 		esac
-		empty "$processor"
-		tar -xf "$archive"
-		is_static "canter-$version-$processor/canter" $WHOLE
-		for file in README.md COPYRIGHT man/canter-capture.1 completions/canter.bash docs/tour.md; do
-			[ -s "canter-$version-$processor/$file" ] || complain "no $file"
-		done
-		[ "$(bare $run "canter-$version-$processor/canter" --version)" = "canter $version" ] || complain --version
-		work $run "$PWD/canter-$version-$processor/canter" >"$scratch/$processor.txt"
-		cmp "$scratch/$processor.txt" "$scratch/$(uname -m).txt" || complain "another text than this machine's"
-		echo "$processor: well"
 	done
 }
 

@@ -12,6 +12,12 @@
 
 #define CW_PROBABILITY_ONE	1000000000
 
+/* Not const, because a policy of 6.1 points to one that is not. */
+static struct netlink_range_validation_signed cw_clock_drifts = {
+	.min = -CW_CLOCK_DRIFT_MAX,
+	.max = CW_CLOCK_DRIFT_MAX,
+};
+
 static const struct nla_policy cw_policy[CANWIRE_A_MAX + 1] = {
 	[CANWIRE_A_NODE] = { .type = NLA_NUL_STRING, .len = IFNAMSIZ - 1 },
 	[CANWIRE_A_BUS] = { .type = NLA_NUL_STRING, .len = CANWIRE_BUS_NAME_SIZE - 1 },
@@ -36,7 +42,7 @@ static const struct nla_policy cw_policy[CANWIRE_A_MAX + 1] = {
 	[CANWIRE_A_SOURCE_FLAGS] = NLA_POLICY_MASK(NLA_U32, 0x3f),
 	[CANWIRE_A_SEED] = { .type = NLA_U64 },
 	[CANWIRE_A_START_NS] = { .type = NLA_U64 },
-	[CANWIRE_A_CLOCK_DRIFT] = { .type = NLA_S32 },
+	[CANWIRE_A_CLOCK_DRIFT] = NLA_POLICY_FULL_RANGE_SIGNED(NLA_S32, &cw_clock_drifts),
 };
 
 bool cw_frame_is_valid(struct canfd_frame *frame)
@@ -110,10 +116,6 @@ static int cw_cmd_node_add(struct sk_buff *skb, struct genl_info *info)
 		config.fd_tolerant = nla_get_u8(attrs[CANWIRE_A_FD_TOLERANT]);
 	if (attrs[CANWIRE_A_CLOCK_DRIFT])
 		config.clock_drift = nla_get_s32(attrs[CANWIRE_A_CLOCK_DRIFT]);
-	if (config.clock_drift < -CW_CLOCK_DRIFT_MAX || config.clock_drift > CW_CLOCK_DRIFT_MAX) {
-		NL_SET_ERR_MSG(info->extack, "a clock gains or loses at most 1000000 ppb");
-		return -ERANGE;
-	}
 	name = nla_data(attrs[CANWIRE_A_NODE]);
 	if (strchr(name, '%') || !dev_valid_name(name)) {
 		NL_SET_ERR_MSG(info->extack, "not a name that an interface can have");

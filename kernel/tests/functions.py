@@ -730,6 +730,8 @@ def refusals():
         (NODE_ADD, {NODE: "w1"}, "BUS is missing"),
         (NODE_ADD, {NODE: "w1", BUS: "A", FIFO_BYTES: 64, FIFO_FRAMES: 5}, "not both"),
         (NODE_ADD, {NODE: "w1", BUS: "A", TX_BUFFERS: 4}, "range"),
+        (NODE_ADD, {NODE: "w1", BUS: "A", CLOCK_DRIFT: 1_000_001}, "range"),
+        (NODE_ADD, {NODE: "w1", BUS: "A", CLOCK_DRIFT: -1_000_001}, "range"),
         (NODE_DELETE, {NODE: "can0"}, "no interface of this name is a node"),
         (NODE_DELETE, {NODE: "nosuch"}, "no interface of this name is a node"),
         (BUS_GET, {BUS: "B"}, "no bus of this name"),

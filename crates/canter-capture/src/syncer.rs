@@ -125,6 +125,6 @@ mod tests {
             thread::yield_now();
         };
         assert!(result.is_err());
-        assert!(syncer.result().is_none() && syncer.settle().is_ok(), "it is said once");
+        assert!(syncer.result().is_none() && syncer.settle().is_ok(), "the error is reported once");
     }
 }

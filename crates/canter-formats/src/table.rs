@@ -95,4 +95,28 @@ mod tests {
             assert!(!(format.grows && format.writes_folder()), "{name}: a folder cannot be piped");
         }
     }
+
+    #[test]
+    fn the_beginning_of_a_file_is_of_one_format_only() {
+        let heads: [&[u8]; 12] = [
+            b"(1700000000.000000) can0 123#\n",
+            &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0],
+            &[0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0],
+            b"date Sun Nov 22 00:50:03.408 2026\n",
+            b"LOGG\x90\0\0\0",
+            b"MDF     4.11    canter  ",
+            b"stamp,interface,id,extended,rtr,fd,brs,esi,error,dlc,len,data,direction\n",
+            b"PAR1",
+            b";$FILEVERSION=2.1\n",
+            b" (000.000000)  can0  123   [2]  11 22\n",
+            b"timestamp,arbitration_id,extended,remote,error,dlc,data\n",
+            b"Time Stamp,ID,Extended,Dir,Bus,LEN,D1\n",
+        ];
+        for head in heads {
+            let count = FORMATS.iter().filter(|row| row.recognise.is_some_and(|is| is(head))).count();
+            let missing = !cfg!(feature = "mdf") && head.starts_with(b"MDF")
+                || !cfg!(feature = "parquet") && head == b"PAR1";
+            assert_eq!(count, usize::from(!missing), "{:?}", String::from_utf8_lossy(head));
+        }
+    }
 }

@@ -115,14 +115,14 @@ impl<'a> Cache<'a> {
         let mut made = false;
         loop {
             let exists = path.exists();
-            if exists {
-                let lock = self.wait_for(name, Holders::Many, progress, || false)?;
-                if let (Some(lock), Ok(())) = (lock, listing::check(&path)) {
-                    return Ok(Entry { path, _lock: lock });
-                }
-            }
-            // Another lab may make it meanwhile, and go on to use it.
+            // Another lab may make it while this one waits, and go on to use it.
             let is_made = || !exists && path.exists();
+            if exists
+                && let Some(lock) = self.wait_for(name, Holders::Many, progress, is_made)?
+                && listing::check(&path).is_ok()
+            {
+                return Ok(Entry { path, _lock: lock });
+            }
             let Some(lock) = self.wait_for(name, Holders::One, progress, is_made)? else { continue };
             if let Err(why) = listing::check(&path) {
                 if path.exists() && made {
@@ -285,23 +285,22 @@ mod tests {
     #[test]
     fn a_lab_that_waits_while_another_makes_an_entry_uses_it_together_with_that_one() {
         let folder = tempfile::tempdir().unwrap();
-        let (began, waits) = std::sync::mpsc::channel();
-        let (waiting, go_on) = std::sync::mpsc::channel();
+        let (begun, is_begun) = std::sync::mpsc::channel();
+        let (permission, is_permitted) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let maker = scope.spawn(|| {
                 let cache = Cache::at(folder.path());
                 let make = move |new: &Path| {
-                    began.send(()).unwrap();
-                    go_on.recv().unwrap();
+                    begun.send(()).unwrap();
+                    is_permitted.recv().unwrap();
                     fs::write(new.join("whole"), "made").unwrap();
                     Ok(())
                 };
                 cache.entry("kernels/a", &Progress::new(true), make).unwrap()._lock
             });
-            waits.recv().unwrap();
+            is_begun.recv().unwrap();
             let other = scope.spawn(|| obtain(&Cache::at(folder.path()), "a second time"));
-            // The lock is free for nobody now; whether the other has looked at it already makes no difference.
-            waiting.send(()).unwrap();
+            permission.send(()).unwrap();
             let used = maker.join().unwrap();
             let deadline = std::time::Instant::now() + Duration::from_secs(60);
             while !other.is_finished() && std::time::Instant::now() < deadline {

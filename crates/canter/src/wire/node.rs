@@ -37,7 +37,8 @@ pub struct AddArguments {
     /// While FD is off, ignore FD frames instead of answering with error frames
     #[arg(long)]
     fd_tolerant: bool,
-    /// Take hardware stamps by a clock of the node's own, which gains so many ppm, -1000…1000 [default: the system's clock]
+    /// Take hardware stamps by a clock of the node's own, which gains this many ppm, -1000…1000; unless given, by the
+    /// system's clock
     #[arg(long, value_name = "PPM", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1000..=1000))]
     clock_drift: Option<i32>,
     /// Bit rate in bit/s; the node is brought up

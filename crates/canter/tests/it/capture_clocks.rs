@@ -6,16 +6,20 @@
 
 use crate::{
     overrun::{PERIOD_NS, source},
+    random::Random,
     recorder::{Capture, Disk, account, eventually, is_complete, sh},
+    testbed::Nodes,
 };
+use canter_formats::{ControllerStamp, Reader, Record};
 use canter_io::{
-    Interface, clock,
+    clock,
     interface::BitTiming,
     netlink::wire::{self, Fifo, NodeOptions},
     thread,
 };
 use std::{
     env, fs,
+    path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -25,58 +29,35 @@ const DRIFTS_PPB: [i64; 2] = [100_000, -100_000];
 /// The longest that the kernel's stamp is late.
 const DELAY_MAX: Duration = Duration::from_millis(5);
 
-/// Ends the nodes and what they have threads for.
-struct Nodes;
-
-impl Nodes {
-    /// A source's bus K and the bus L behind a gateway; recorded are the frames that `k0` and `l1` receive.
-    fn up() -> Self {
-        let timing = BitTiming::classic(500_000);
-        let drifts = [DRIFTS_PPB[0], 0, 0, DRIFTS_PPB[1]];
-        for ((name, bus), drift) in
-            [("k0", "K"), ("k1", "K"), ("l0", "L"), ("l1", "L")].into_iter().zip(drifts)
-        {
-            let options = NodeOptions {
-                fifo: Some(Fifo::Frames(256)),
-                clock_drift_ppb: drift.try_into().unwrap(),
-                ..NodeOptions::default()
-            };
-            wire::add(name, bus, &options).unwrap();
-            let mut interface = Interface::find(name).unwrap();
-            interface.set_bit_timing(&timing).unwrap();
-            interface.up().unwrap();
-        }
-        for name in ["k0", "l1"] {
-            fs::write(format!("/sys/class/net/{name}/threaded"), "1").unwrap(); // the hog delays such a thread
-        }
-        sh("ip link set l0 txqueuelen 1000; modprobe can-gw; cangw -A -s k0 -d l0 -e");
-        Self
+/// A source's bus K, and the bus L behind a gateway; recorded are the frames that `k0` and `l1` receive.
+fn buses() -> [Nodes; 4] {
+    let node = |name, bus, clock_drift_ppb: i64| {
+        let options = NodeOptions {
+            fifo: Some(Fifo::Frames(256)),
+            clock_drift_ppb: clock_drift_ppb.try_into().unwrap(),
+            ..NodeOptions::default()
+        };
+        Nodes::up_with(&[name], bus, &options, &BitTiming::classic(500_000))
+    };
+    let [first, second] = DRIFTS_PPB;
+    let nodes = [node("k0", "K", first), node("k1", "K", 0), node("l0", "L", 0), node("l1", "L", second)];
+    for name in ["k0", "l1"] {
+        fs::write(format!("/sys/class/net/{name}/threaded"), "1").unwrap(); // the hog delays such a thread
     }
-}
-
-impl Drop for Nodes {
-    fn drop(&mut self) {
-        sh("cangw -F");
-        ["k0", "k1", "l0", "l1"].into_iter().for_each(|name| drop(wire::delete(name)));
-    }
+    sh("modprobe can-gw; cangw -A -s k0 -d l0 -e"); // the job goes with its interfaces
+    nodes
 }
 
 /// Keeps the processor for up to 5 ms at random moments, before all threads of common priority.
 fn hog(stop: &AtomicBool) {
     thread::set_realtime(40).unwrap();
-    let mut random = 2014_u64;
-    let mut below = |limit: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % limit
-    };
+    let mut random = Random(2014);
     while !stop.load(Ordering::Relaxed) {
-        let (since, busy) = (Instant::now(), Duration::from_nanos(below(DELAY_MAX.as_nanos() as u64)));
+        let (since, busy) = (Instant::now(), Duration::from_nanos(random.below(DELAY_MAX.as_nanos() as u64)));
         while since.elapsed() < busy {
             std::hint::spin_loop();
         }
-        std::thread::sleep(Duration::from_micros(below(40_000))); // the pause is the scenario
+        std::thread::sleep(Duration::from_micros(random.below(40_000))); // the pause is the scenario
     }
 }
 
@@ -89,56 +70,49 @@ fn ahead_ns() -> i64 {
     (0..100).map(|_| once()).min().unwrap().1
 }
 
-/// A frame of a recording: its bus, its stamp, that of its controller, and the bound of the error (0 without
-/// `--clock-align`), all in ns.
+/// A frame of a recording: its bus, its stamp in ns, and that of its controller with the bound of the error.
 struct Stamped {
     bus: usize,
     ns: i64,
-    hardware_ns: i64,
-    bound_ns: i64,
+    controller: ControllerStamp,
 }
 
-/// The frames of a pcapng with comments, in its order.
+/// The frames of a recording, in its order.
 fn stamped(file: &str) -> Vec<Stamped> {
-    let bytes = fs::read(file).unwrap();
-    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
-    let (mut frames, mut at) = (Vec::new(), 0);
-    while at < bytes.len() {
-        let (kind, length) = (word(at), word(at + 4));
-        if kind == 6 {
-            let option = at + 28 + word(at + 20).next_multiple_of(4);
-            let text = String::from_utf8_lossy(&bytes[option..at + length]);
-            let (_, stamp) = text.split_once("hardware stamp ").expect("a comment");
-            let digits = |one: &char| one.is_ascii_digit() || *one == '.';
-            let hardware: String = stamp.chars().take_while(digits).collect();
-            let bound = stamp.split_once('±').and_then(|(_, bound)| bound.split_once(" ns"));
-            frames.push(Stamped {
-                bus: word(at + 8),
-                ns: ((word(at + 12) as i64) << 32) + word(at + 16) as i64,
-                hardware_ns: hardware.replace('.', "").parse().unwrap(),
-                bound_ns: bound.map_or(0, |(bound, _)| bound.parse().unwrap()),
-            });
-        }
-        at += length;
-    }
-    frames
+    let mut reader = Reader::open(Path::new(file), canter_formats::FORMATS).unwrap();
+    let next = || {
+        let Record { bus, stamp_ns, .. } = reader.next_record().unwrap()?;
+        let controller = reader.controller_stamp().expect("a controller's stamp");
+        Some(Stamped { bus: bus.index(), ns: stamp_ns.cast_signed(), controller })
+    };
+    std::iter::from_fn(next).collect()
 }
 
 impl Stamped {
     /// How far its stamp is from the end of the frame on the wire, in ns.
     fn error_ns(&self, ahead_ns: i64) -> i64 {
-        let gained = i128::from(self.hardware_ns) * i128::from(DRIFTS_PPB[self.bus])
-            / i128::from(1_000_000_000 + DRIFTS_PPB[self.bus]);
-        self.ns - (self.hardware_ns - gained as i64 + ahead_ns)
+        let (hardware_ns, drift) =
+            (i128::from(self.controller.hardware_ns), i128::from(DRIFTS_PPB[self.bus]));
+        let wire_ns = hardware_ns - hardware_ns * drift / (1_000_000_000 + drift);
+        self.ns - (wire_ns as i64 + ahead_ns)
+    }
+
+    fn bound_ns(&self) -> i64 {
+        i64::from(self.controller.bound_ns)
     }
 }
 
-/// Sends so many frames through the gateway.
+/// The frames of a recording that are of this bus.
+fn frames_on(bus: usize, recording: &[Stamped]) -> impl Iterator<Item = &Stamped> {
+    recording.iter().filter(move |frame| frame.bus == bus)
+}
+
+/// Sends this number of frames through the gateway.
 fn forward(frames: usize) {
     let handed_over = || wire::node("l1").unwrap().stats.handed_over;
     let before = handed_over();
     wire::start("K", &source(frames.try_into().unwrap())).unwrap();
-    std::thread::sleep(Duration::from_nanos(PERIOD_NS * frames as u64)); // so long the source takes
+    std::thread::sleep(Duration::from_nanos(PERIOD_NS * frames as u64)); // the time that the source takes
     eventually("all frames went through the gateway", || handed_over() == before + frames as u64);
 }
 
@@ -147,7 +121,7 @@ fn forward(frames: usize) {
 fn stamps_of_drifting_clocks_are_within_their_bounds_and_a_forwarded_frame_follows_its_original() {
     let frames: usize = env::var("FRAMES").map_or(20_000, |text| text.parse().unwrap());
     let disk = Disk::new("clocks", "2G");
-    let _nodes = Nodes::up();
+    let _nodes = buses();
     let file = disk.file("a.pcapng");
     let by_kernel = disk.file("kernel.pcapng");
     let beside = Capture::start(&["k0", "l1", "-o", &by_kernel, "--hw-stamps"]);
@@ -165,19 +139,16 @@ fn stamps_of_drifting_clocks_are_within_their_bounds_and_a_forwarded_frame_follo
     is_complete(&ended, &document);
     assert_eq!(document["frames"], 2 * frames, "{document}");
 
-    // The shortest time from the end of a frame to the kernel's stamp: from inside of a machine it cannot be seen.
-    let by_kernel = stamped(&by_kernel);
-    let delays =
-        |bus| by_kernel.iter().filter(move |frame| frame.bus == bus).map(|frame| frame.error_ns(ahead_ns));
-    let read = stamped(&file);
-    let of = |bus: usize| read.iter().filter(move |frame| frame.bus == bus);
+    let (by_kernel, aligned) = (stamped(&by_kernel), stamped(&file));
     for bus in 0..2 {
-        let errors: Vec<i64> = of(bus).map(|frame| frame.error_ns(ahead_ns)).collect();
-        let (shortest, longest) = (delays(bus).min().unwrap(), delays(bus).max().unwrap());
-        let close = errors.iter().filter(|error| error.abs() <= 10_000).count();
-        let wrong = of(bus).zip(&errors).filter(|(frame, error)| error.abs() > frame.bound_ns).count();
-        let most = errors.iter().map(|error| error.abs()).max().unwrap();
-        let narrowest = of(bus).map(|frame| frame.bound_ns).min().unwrap();
+        // The shortest time from the end of a frame to the kernel's stamp cannot be seen from inside of a machine.
+        let delays: Vec<i64> = frames_on(bus, &by_kernel).map(|frame| frame.error_ns(ahead_ns)).collect();
+        let (shortest, longest) = (delays.iter().min().unwrap(), *delays.iter().max().unwrap());
+        let errors: Vec<i64> = frames_on(bus, &aligned).map(|frame| frame.error_ns(ahead_ns).abs()).collect();
+        let bounds: Vec<i64> = frames_on(bus, &aligned).map(Stamped::bound_ns).collect();
+        let close = errors.iter().filter(|&&error| error <= 10_000).count();
+        let wrong = errors.iter().zip(&bounds).filter(|(error, bound)| error > bound).count();
+        let (most, narrowest) = (errors.iter().max().unwrap(), bounds.iter().min().unwrap());
         println!(
             "bus {bus}: the kernel's stamps are {shortest} to {longest} ns late; of {} aligned ones {close} are within 10 µs, \
              all within {most} ns; bounds from {narrowest} ns, {wrong} of them wrong",
@@ -188,7 +159,8 @@ fn stamps_of_drifting_clocks_are_within_their_bounds_and_a_forwarded_frame_follo
         assert!(close as f64 >= 0.99 * errors.len() as f64, "{close} are within 10 µs");
     }
     // Nothing is lost, so that the n-th frame on L is the n-th of K.
-    let early = of(0).zip(of(1)).filter(|(original, forwarded)| forwarded.ns < original.ns).count();
+    let forwarded = frames_on(0, &aligned).zip(frames_on(1, &aligned));
+    let early = forwarded.filter(|(original, copy)| copy.ns < original.ns).count();
     assert_eq!(early, 0, "forwarded frames before their original");
 }
 

@@ -5,42 +5,21 @@
 use crate::{
     overrun::{PERIOD_NS, send_to_nobody, source, wait_for_source},
     recorder::*,
-    testbed::program,
+    testbed::{Nodes, program},
 };
 use canter_io::{
-    Frame, Interface, LogLine,
+    Frame, LogLine,
     interface::BitTiming,
     netlink::wire::{self, Fifo, NodeOptions},
 };
 use std::{fs, time::Duration};
-
-/// Controllers of a bus of their own, gone with the test.
-struct Nodes(Vec<&'static str>);
-
-impl Nodes {
-    fn up(bus: &str, names: &[&'static str], options: &NodeOptions, timing: &BitTiming) -> Self {
-        for name in names {
-            wire::add(name, bus, options).unwrap();
-            let mut interface = Interface::find(name).unwrap();
-            interface.set_bit_timing(timing).unwrap();
-            interface.up().unwrap();
-        }
-        Self(names.to_vec())
-    }
-}
-
-impl Drop for Nodes {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|name| drop(wire::delete(name)));
-    }
-}
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=capture_wire"]
 fn a_controller_that_overruns_is_told_of_by_events_and_not_by_a_number_of_frames() {
     let disk = Disk::new("overrun", "16M");
     let options = NodeOptions { fifo: Some(Fifo::Frames(5)), ..NodeOptions::default() };
-    let _nodes = Nodes::up("O", &["to0", "to1"], &options, &BitTiming::classic(500_000));
+    let _nodes = Nodes::up_with(&["to0", "to1"], "O", &options, &BitTiming::classic(500_000));
     for name in ["a.pcapng", "a.log"] {
         let file = disk.file(name);
         let capture = Capture::start(&["to0", "-o", &file]);
@@ -70,7 +49,7 @@ fn a_controller_that_overruns_is_told_of_by_events_and_not_by_a_number_of_frames
 #[ignore = "needs the lab: make test ONLY=capture_wire"]
 fn a_controller_that_goes_off_the_bus_and_comes_back_is_recorded_on_both_sides() {
     let disk = Disk::new("busoff", "16M");
-    let _nodes = Nodes::up("P", &["tp0", "tp1"], &NodeOptions::default(), &BitTiming::classic(500_000));
+    let _nodes = Nodes::up(&["tp0", "tp1"], "P", &BitTiming::classic(500_000));
     let file = disk.file("a.log");
     let mut capture = Capture::start(&["tp0", "-o", &file]);
     sh("cansend tp1 101#01; cansend tp1 102#02");
@@ -100,8 +79,8 @@ fn a_controller_that_goes_off_the_bus_and_comes_back_is_recorded_on_both_sides()
 fn the_controllers_stamp_is_kept_beside_the_kernels_and_the_order_is_the_kernels() {
     let disk = Disk::new("stamps", "16M");
     let timing = BitTiming::classic(500_000);
-    let _one = Nodes::up("Q", &["tq0", "tq1"], &NodeOptions::default(), &timing);
-    let _other = Nodes::up("R", &["tr0", "tr1"], &NodeOptions::default(), &timing);
+    let _one = Nodes::up(&["tq0", "tq1"], "Q", &timing);
+    let _other = Nodes::up(&["tr0", "tr1"], "R", &timing);
     let file = disk.file("a.pcapng");
     let capture = Capture::start(&["tq0", "tr0", "-o", &file, "--hw-stamps"]);
     for bus in ["Q", "R"] {
@@ -140,8 +119,8 @@ fn aligned_stamps_keep_the_wires_distances_and_no_bound_is_wrong() {
     const FRAMES: u32 = 2000;
     let disk = Disk::new("aligned", "16M");
     let timing = BitTiming::classic(500_000);
-    let _one = Nodes::up("S", &["ts0", "ts1"], &NodeOptions::default(), &timing);
-    let _other = Nodes::up("T", &["tt0", "tt1"], &NodeOptions::default(), &timing);
+    let _one = Nodes::up(&["ts0", "ts1"], "S", &timing);
+    let _other = Nodes::up(&["tt0", "tt1"], "T", &timing);
     let file = disk.file("a.pcapng");
     let capture = Capture::start(&["ts0", "tt0", "-o", &file, "--clock-align"]);
     for bus in ["S", "T"] {

@@ -363,9 +363,14 @@ impl Nodes {
 
     /// Adds nodes to a bus and brings them up.
     pub fn up(names: &[&str], bus: &str, timing: &BitTiming) -> Self {
+        Self::up_with(names, bus, &NodeOptions::default(), timing)
+    }
+
+    /// Adds nodes with these options to a bus and brings them up.
+    pub fn up_with(names: &[&str], bus: &str, options: &NodeOptions, timing: &BitTiming) -> Self {
         let nodes = Self::named(names);
         for name in names {
-            wire::add(name, bus, &NodeOptions::default()).unwrap();
+            wire::add(name, bus, options).unwrap();
             let mut interface = Interface::find(name).unwrap();
             interface.set_bit_timing(timing).unwrap();
             interface.set_tx_queue_len(1000).unwrap();
