@@ -9,10 +9,13 @@ use std::{
     process::Command,
 };
 
+/// What rustc builds them for, whichever C library the program has that carries them.
+const PC: &str = "x86_64-unknown-linux-gnu";
+
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(has_bare_metal)");
-    // Not on a musl or Android target, where the linker is another one.
-    if variable("TARGET") != "x86_64-unknown-linux-gnu" {
+    let is_static = variable("TARGET") == "x86_64-unknown-linux-musl" && variable("HOST") == PC;
+    if variable("TARGET") != PC && !is_static {
         println!("cargo::rerun-if-changed=build.rs");
         return;
     }
@@ -38,7 +41,7 @@ fn variable(name: &str) -> String {
 /// rustc with what all parts have in common. No machine moves these programs to another address.
 fn rustc(name: &str, source: &Path, built: &Path, uses: &[&str]) -> Command {
     let mut rustc = Command::new(variable("RUSTC"));
-    rustc.args(["--edition", "2024", "--target", "x86_64-unknown-linux-gnu", "--crate-name", name]);
+    rustc.args(["--edition", "2024", "--target", PC, "--crate-name", name]);
     for option in ["opt-level=3", "codegen-units=1", "panic=abort", "relocation-model=static"] {
         rustc.args(["-C", option]);
     }
@@ -60,7 +63,8 @@ fn program(name: &str, gateway: &Path, built: &Path) -> PathBuf {
     let source = gateway.join("src/bin").join(name).with_extension("rs");
     let mut rustc = rustc(name, &source, built, &["sja1000", "canter_bare"]);
     rustc.args(["--crate-type", "bin", "-C", "lto=fat", "-o"]).arg(&program);
-    if let Ok(linker) = env::var("RUSTC_LINKER") {
+    // Another C library's linker is not for them.
+    if let (true, Ok(linker)) = (variable("TARGET") == PC, env::var("RUSTC_LINKER")) {
         rustc.arg("-C").arg(format!("linker={linker}"));
     }
     let layout = gateway.join(name).with_extension("ld");

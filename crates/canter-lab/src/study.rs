@@ -56,6 +56,7 @@ Examples:
   canter study run --all --quick                       every figure of the papers, in less than an hour
   canter study run --all --out results/all             the same with the papers' numbers of frames; run again to continue
   canter study run --matrix                            every combination of the 2011 paper, overnight
+  canter study run history-calls --kernel 6.12,7.3     two kernels, to be compared by canter report --compare
   canter study run my.toml --kernel ~/src/linux        your own study file on your own kernel
   canter study verdicts results/all                    what these results say of the papers' claims
 On real hardware, wired as in the papers (docs/studies.md):
@@ -121,9 +122,9 @@ struct RunArguments {
     /// Folder for the result files and the page
     #[arg(long, value_name = "DIR", default_value = "canter-results")]
     out: PathBuf,
-    /// Kernel of the lab, instead of the studies' own
-    #[arg(long, value_name = "KERNEL", conflicts_with = "interfaces")]
-    kernel: Option<String>,
+    /// Kernels of the lab, instead of the studies' own; each has a result file with its name
+    #[arg(long, value_name = "KERNEL", value_delimiter = ',', conflicts_with = "interfaces")]
+    kernel: Vec<String>,
     /// Frames per series, instead of the studies' own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
@@ -227,9 +228,10 @@ fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
     {
         return Err(Failure::unable(format!("{name}: {why}")));
     }
+    unit::check_kernels(&run.kernel)?;
     let here = !run.interfaces.is_empty();
     let units: Vec<Unit> =
-        studies.iter().flat_map(|study| unit::of(study, run.kernel.as_deref(), here, run.boots())).collect();
+        studies.iter().flat_map(|study| unit::of(study, &run.kernel, here, run.boots())).collect();
     let journal = Journal::open(&run.out, &units, amount, run.again)?;
     let kept = units.iter().filter(|unit| journal.is_done(unit)).count();
     if kept > 0 && !common.quiet {

@@ -7,7 +7,7 @@ use super::{
 use crate::lab::{self, Clock, Machine};
 use canter_cli::failure::{self, Exit, Failure};
 use canter_route::gateway::kind::{Method, Place};
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 /// A study on a kernel.
 #[derive(Clone)]
@@ -15,6 +15,8 @@ pub struct Unit {
     pub study: Study,
     /// The kernel of the lab; `None`: the kernel of this machine.
     pub kernel: Option<String>,
+    /// The kernel in the name of the result file; empty where the study has only one.
+    label: String,
     /// The number of the unit's boot, counted from 1.
     pub boot: u32,
 }
@@ -33,8 +35,7 @@ pub const RECORDING_WEIGHT: u64 = 40;
 impl Unit {
     /// The name of the unit's result file without the extension.
     pub fn name(&self) -> String {
-        let kernel = self.kernel.as_ref().filter(|_| self.study.lab.kernels.len() > 1);
-        let kernel = kernel.map_or(String::new(), |kernel| format!(".{kernel}"));
+        let kernel = if self.label.is_empty() { "" } else { &format!(".{}", self.label) };
         let boot = if self.study.lab.boots > 1 { format!(".boot{}", self.boot) } else { String::new() };
         format!("{}{kernel}{boot}", self.study.name)
     }
@@ -54,23 +55,50 @@ impl Unit {
     }
 }
 
-/// A study's units: on its kernels, on the given kernel, or on this machine. A study that cannot be measured has none.
-pub fn of(study: &Study, on: Option<&str>, here: bool, boots: Option<u32>) -> Vec<Unit> {
+/// A study's units: on its kernels, on the given kernels, or on this machine. A study that cannot be measured has none.
+pub fn of(study: &Study, on: &[String], here: bool, boots: Option<u32>) -> Vec<Unit> {
     if let Kind::Missing(_) = study.kind {
         return Vec::new();
     }
     let mut study = study.clone();
-    if let Some(kernel) = on {
-        study.lab.kernels = vec![kernel.to_owned()];
+    if !on.is_empty() {
+        study.lab.kernels = on.to_vec();
     }
     study.lab.boots = if here { 1 } else { boots.unwrap_or(study.lab.boots) };
     let kernels: Vec<Option<String>> = match here {
         true => vec![None],
         false => study.lab.kernels.iter().cloned().map(Some).collect(),
     };
+    let is_labelled = kernels.len() > 1 || !on.is_empty();
     let boots = 1..=study.lab.boots;
     let units = boots.flat_map(|boot| kernels.iter().map(move |kernel| (boot, kernel.clone())));
-    units.map(|(boot, kernel)| Unit { study: study.clone(), kernel, boot }).collect()
+    let unit = |(boot, kernel): (u32, Option<String>)| {
+        let label = kernel.as_deref().filter(|_| is_labelled).map_or(String::new(), label);
+        Unit { study: study.clone(), kernel, label, boot }
+    };
+    units.map(unit).collect()
+}
+
+/// A kernel of the lab in the name of a file: its version, or the last folder of its tree's path.
+fn label(kernel: &str) -> String {
+    let path = Path::new(kernel);
+    let named = path.file_name().map(ToOwned::to_owned);
+    let named = named.or_else(|| Some(path.canonicalize().ok()?.file_name()?.to_owned()));
+    named.map_or("kernel".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Refuses kernels whose results would have the same names.
+pub fn check_kernels(kernels: &[String]) -> failure::Result<()> {
+    for (number, kernel) in kernels.iter().enumerate() {
+        if let Some(other) = kernels[..number].iter().find(|other| label(other) == label(kernel)) {
+            let label = label(kernel);
+            let why = format!(
+                "--kernel {other} and {kernel}: results of both would be named {label} (rename a folder)"
+            );
+            return Err(Failure::new(Exit::Usage, why));
+        }
+    }
+    Ok(())
 }
 
 /// The studies of `--all` and `--matrix`.
@@ -163,7 +191,7 @@ mod tests {
 
     fn units(names: &[&str]) -> Vec<Unit> {
         let studies = names.iter().map(|name| Study::find(name).expect("it is there"));
-        studies.flat_map(|study| of(&study, None, false, Some(1))).collect()
+        studies.flat_map(|study| of(&study, &[], false, Some(1))).collect()
     }
 
     #[test]
@@ -195,7 +223,7 @@ mod tests {
     #[test]
     fn each_boot_of_a_study_has_its_file_and_its_seed() {
         let study = Study::find("2011-fig13").expect("it is there");
-        let units = of(&study, None, false, Some(3));
+        let units = of(&study, &[], false, Some(3));
         let names: Vec<_> = units.iter().map(Unit::name).collect();
         assert_eq!(names, ["2011-fig13.boot1", "2011-fig13.boot2", "2011-fig13.boot3"]);
         let boots = boots(units).expect("the machines can be made");
@@ -208,6 +236,30 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_that_is_asked_for_is_in_the_name_of_the_result() {
+        let study = Study::find("2011-fig13").expect("it is there");
+        let names = |kernels: &[&str]| -> Vec<String> {
+            let kernels: Vec<String> = kernels.iter().map(|&kernel| kernel.to_owned()).collect();
+            of(&study, &kernels, false, Some(1)).iter().map(Unit::name).collect()
+        };
+        assert_eq!(names(&[]), ["2011-fig13"]);
+        assert_eq!(names(&["7.3"]), ["2011-fig13.7.3"]);
+        assert_eq!(
+            names(&["6.12-rt", "../src/linux-next/"]),
+            ["2011-fig13.6.12-rt", "2011-fig13.linux-next"]
+        );
+    }
+
+    #[test]
+    fn kernels_whose_results_would_have_one_name_are_refused() {
+        let check = |kernels: [&str; 2]| check_kernels(&kernels.map(ToOwned::to_owned));
+        assert!(check(["6.12", "6.12-rt"]).is_ok());
+        let failure = check(["a/linux", "b/linux"]).expect_err("both are linux");
+        assert_eq!(failure.exit, Exit::Usage);
+        assert!(failure.message.contains("a/linux and b/linux: results of both would be named linux"));
+    }
+
+    #[test]
     fn words_for_the_kernel_make_another_machine() {
         let text = |append: &str| {
             format!(
@@ -217,7 +269,7 @@ mod tests {
         };
         let study = |append: &str| Study::read("s", &text(append)).expect("it reads");
         let both = [study(""), study("append = [\"nohz=off\", \"threadirqs\"]")];
-        let boots = boots(both.iter().flat_map(|study| of(study, None, false, None)).collect());
+        let boots = boots(both.iter().flat_map(|study| of(study, &[], false, None)).collect());
         let boots = boots.expect("the machines can be made");
         let words: Vec<_> = boots.iter().map(|boot| boot.machine.append.join(" ")).collect();
         assert_eq!(words, ["", "nohz=off threadirqs"]);

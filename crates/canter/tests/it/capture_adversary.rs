@@ -26,6 +26,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
     io::{BufRead, BufReader},
+    ops::Range,
     path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -78,8 +79,12 @@ const SYNC_FAILS: &str = "
         return syscall(SYS_fdatasync, file);
     }";
 
-/// Frames by the recorded bus and their identifier.
-type Frames = BTreeMap<(String, u16), BTreeSet<u32>>;
+/// A recorded bus and an identifier on it.
+type Key = (String, u16);
+/// The numbers of frames.
+type Frames = BTreeMap<Key, BTreeSet<u32>>;
+/// A time in which something happened.
+type Span = Range<Instant>;
 
 /// What was sent.
 #[derive(Default)]
@@ -90,7 +95,71 @@ struct Truth {
     echoes: Frames,
     /// Frames of an interface that is not recorded, under the name of the one whose index it has.
     strangers: Frames,
+    /// When each of the sure frames was sent and had arrived.
+    spans: Vec<(Key, Range<u32>, Span)>,
+    /// When each event happened.
+    events: Vec<Span>,
     steps: Vec<String>,
+}
+
+impl Truth {
+    /// Frames that an interface received which was up and here, from `begun` until now.
+    fn received(&mut self, key: Key, numbers: Range<u32>, begun: Instant) {
+        self.spans.push((key.clone(), numbers.clone(), begun..Instant::now()));
+        self.sure.entry(key).or_default().extend(numbers);
+    }
+
+    /// Frames that a recorded interface sent. No counter counts their echoes: how many are lost is known of a ring only.
+    fn echoed(&mut self, key: Key, numbers: Range<u32>, begun: Instant) {
+        self.spans.push((key.clone(), numbers.clone(), begun..Instant::now()));
+        self.echoes.entry(key.clone()).or_default().extend(numbers.clone());
+        self.unsure.entry(key).or_default().extend(numbers);
+    }
+
+    /// Leaves what is clearly in a window among the sure frames, and returns what is clearly outside of all.
+    fn limit_to_windows(&mut self, windows: &RandomWindows) -> Frames {
+        let mut outside = Frames::new();
+        for (key, numbers, sent) in &self.spans {
+            if self.events.iter().any(|event| windows.has(event, sent)) {
+                continue;
+            }
+            if !self.events.iter().any(|event| windows.may_have(event, sent)) {
+                outside.entry(key.clone()).or_default().extend(numbers.clone());
+            }
+            for kind in [&mut self.sure, &mut self.echoes].into_iter().filter_map(|kind| kind.get_mut(key)) {
+                kind.retain(|number| !numbers.contains(number));
+            }
+            self.unsure.entry(key.clone()).or_default().extend(numbers.clone());
+        }
+        outside
+    }
+}
+
+/// Windows of `--before` and `--after` around signals at random moments.
+struct RandomWindows {
+    before: Duration,
+    after: Duration,
+}
+
+impl RandomWindows {
+    /// What a stamp may differ from the time that the test measures.
+    const MARGIN: Duration = Duration::from_millis(20);
+
+    fn new(random: &mut Random) -> Self {
+        let mut length = || Duration::from_millis(100 + random.below(2000));
+        Self { before: length(), after: length() }
+    }
+
+    /// Whether what was sent in this time is in the window, whenever the event was in its own time.
+    fn has(&self, event: &Span, sent: &Span) -> bool {
+        sent.start + self.before > event.end + Self::MARGIN
+            && sent.end + Self::MARGIN < event.start + self.after
+    }
+
+    fn may_have(&self, event: &Span, sent: &Span) -> bool {
+        sent.end + self.before + Self::MARGIN >= event.start
+            && sent.start <= event.end + self.after + Self::MARGIN
+    }
 }
 
 impl Line {
@@ -166,15 +235,21 @@ impl Line {
         while sure && self.arrived(sent_by_far) < before + u64::from(count) && since.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
         }
-        if sure && sent_by_far {
-            truth.echoes.entry((self.name.to_owned(), id)).or_default().extend(numbers.clone());
+        let key = (self.name.to_owned(), id);
+        let near = (sent_by_far && any).then(|| (self.near.to_owned(), id));
+        if !sure {
+            for key in near.into_iter().chain([key]) {
+                truth.unsure.entry(key).or_default().extend(numbers.clone());
+            }
+            return;
         }
-        // No counter counts the echo of what an interface sends: how many are lost is known of a ring only.
-        let recorded = if sure && !sent_by_far { &mut truth.sure } else { &mut truth.unsure };
-        recorded.entry((self.name.to_owned(), id)).or_default().extend(numbers.clone());
-        if sent_by_far && any {
-            let received = if sure { &mut truth.sure } else { &mut truth.unsure };
-            received.entry((self.near.to_owned(), id)).or_default().extend(numbers);
+        if sent_by_far {
+            truth.echoed(key, numbers.clone(), since);
+        } else {
+            truth.received(key, numbers.clone(), since);
+        }
+        if let Some(near) = near {
+            truth.received(near, numbers, since);
         }
     }
 
@@ -385,6 +460,7 @@ impl Attack {
             (method.open(&near, &TransmitOptions::default()).unwrap(), line.arrived(false))
         });
         let mut opened: Vec<_> = opened.collect();
+        let mut sent = Vec::new();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hold_rtnl.py");
         let mut holder = Command::new("python3").arg(script).stdout(Stdio::piped()).spawn().unwrap();
         let mut printed = String::new();
@@ -401,7 +477,7 @@ impl Attack {
                 assert!(since.elapsed() < PATIENCE, "{}: the sender is stuck", line.name);
                 rest = &rest[sender.transmit(rest).unwrap()..];
             }
-            self.truth.sure.entry((line.name.to_owned(), line.id)).or_default().extend(numbers);
+            sent.push(((line.name.to_owned(), line.id), numbers, since));
         }
         std::thread::sleep(Duration::from_millis(self.random.below(3000))); // the load: so long it is held
         holder.kill().unwrap();
@@ -409,6 +485,7 @@ impl Attack {
         for (line, (_, before)) in self.lines.iter().zip(&opened) {
             eventually("they arrive", || line.arrived(false) >= before + u64::from(count));
         }
+        sent.into_iter().for_each(|(key, numbers, since)| self.truth.received(key, numbers, since));
     }
 
     fn harm_the_disk(&mut self, count: u64) {
@@ -441,6 +518,18 @@ impl Attack {
             // Time for the recorder to follow; without it, frames may come before it has.
             std::thread::sleep(Duration::from_millis(self.random.below(700)));
         }
+    }
+
+    /// Asks for a window, or not.
+    fn event(&mut self, capture: &mut Capture) {
+        if self.random.below(2) > 0 {
+            return;
+        }
+        let (begun, number) = (Instant::now(), self.truth.events.len() + 1);
+        capture.signal("USR1");
+        capture.until_it_says(&[&format!("event {number}: SIGUSR1")]);
+        self.truth.events.push(begun..Instant::now());
+        self.truth.steps.push(format!("event {number}"));
     }
 }
 
@@ -540,10 +629,11 @@ fn judge(account: &Value, code: Option<i32>, truth: &Truth, present: &Frames) ->
     }
 }
 
-/// Whether a recording has triggers. Their windows are so long that every frame belongs into one.
-#[derive(Clone, Copy, PartialEq)]
+/// Whether a recording has triggers.
 enum Windows {
     None,
+    /// Signals at random moments. What is outside of their windows is not to be in a file.
+    Random(RandomWindows),
     /// The first frame begins a window, in which all harm is done.
     Open,
     /// All frames wait in memory until the end, when a signal asks for them.
@@ -551,26 +641,39 @@ enum Windows {
 }
 
 impl Windows {
-    /// Half of the seeds have triggers.
+    /// Three of four seeds have triggers.
     fn of_seed(seed: u64) -> Self {
         match seed % 4 {
+            1 => Self::Random(RandomWindows::new(&mut Random(seed))),
             2 => Self::Open,
             3 => Self::Asked,
             _ => Self::None,
         }
     }
 
-    fn arguments(self) -> &'static [&'static str] {
-        match self {
-            Self::None => &[],
-            Self::Open => &["--trigger", "new after 0s", "--after", "10000h"],
-            Self::Asked => &["--trigger", "SIGUSR1", "--before", "10000h", "--window-buffer", "16M"],
-        }
+    fn arguments(&self) -> Vec<String> {
+        let (trigger, settings) = match self {
+            Self::None => return Vec::new(),
+            Self::Random(RandomWindows { before, after }) => {
+                ("SIGUSR1", format!("--before {}ms --after {}ms", before.as_millis(), after.as_millis()))
+            }
+            Self::Open => ("new after 0s", "--after 10000h".to_owned()),
+            Self::Asked => ("SIGUSR1", "--before 10000h --window-buffer 16M".to_owned()),
+        };
+        ["--trigger", trigger].into_iter().chain(settings.split(' ')).map(str::to_owned).collect()
     }
 }
 
-/// The verdict on one seed, and the account's own words. `library` makes syncs fail.
-fn attack(seed: u64, library: Option<&str>) -> (Verdict, String) {
+/// What became of a seed.
+struct Outcome {
+    verdict: Verdict,
+    windows: usize,
+    /// The account's own.
+    words: String,
+}
+
+/// Does what a seed says; `library` makes syncs fail.
+fn attack(seed: u64, library: Option<&str>) -> Outcome {
     let mut random = Random(seed);
     let disk = Disk::new("adversary", "4M");
     let mut lines =
@@ -592,7 +695,8 @@ fn attack(seed: u64, library: Option<&str>) -> (Verdict, String) {
     arguments.extend(sockets.then_some("--direction"));
     arguments.extend(rotates.then_some(["--rotate-size", "16K"]).into_iter().flatten());
     let windows = Windows::of_seed(seed);
-    arguments.extend(windows.arguments());
+    let of_windows = windows.arguments();
+    arguments.extend(of_windows.iter().map(String::as_str));
     let limit = (random.below(10) == 0).then(|| 64 + random.below(100));
     let began = format!("{}, files of up to {limit:?} KiB", arguments.join(" "));
     let fail_sync = library.map(|_| disk.file("fail"));
@@ -605,32 +709,54 @@ fn attack(seed: u64, library: Option<&str>) -> (Verdict, String) {
     let by_env = preloads.into_iter().flat_map(|[file, library]| ["env".to_owned(), file, library]);
     let before: Vec<String> = limits.into_iter().flatten().chain(by_env).collect();
     let before: Vec<&str> = before.iter().map(String::as_str).collect();
-    let capture = Capture::start_by(&before, &arguments);
+    let mut capture = Capture::start_by(&before, &arguments);
     let process = capture.id();
     let truth = Truth { steps: vec![began], ..Truth::default() };
     let mut attack = Attack { random, disk, lines, any, rotates, process, fail_sync, other, truth };
     let begun = Instant::now();
     for _ in 0..1 + attack.random.below(STEPS_MAX) {
         attack.burst();
+        if matches!(windows, Windows::Random(_)) {
+            attack.event(&mut capture);
+        }
         attack.step();
         let last = attack.truth.steps.last_mut().unwrap();
         *last = format!("{:4} s: {last}", begun.elapsed().as_secs());
     }
     attack.burst();
-    if windows == Windows::Asked {
+    if matches!(windows, Windows::Asked) {
         capture.signal("USR1");
     }
     let ended = capture.stop();
     let account = account(&file);
     let present = recorded(&account);
-    let judged = judge(&account, ended.code, &attack.truth, &present);
+    let outside = match &windows {
+        Windows::Random(windows) => attack.truth.limit_to_windows(windows),
+        _ => Frames::new(),
+    };
+    let judged = judge(&account, ended.code, &attack.truth, &present).and_then(|verdict| {
+        let not_kept =
+            count_missing(&outside, &present) == outside.values().map(BTreeSet::len).sum::<usize>() as u64;
+        let events = attack.truth.events.len();
+        match &windows {
+            Windows::Random(_) if !not_kept => Err("frames outside of all windows are in a file".to_owned()),
+            Windows::Random(_) if account["triggered"]["events"] != events => {
+                Err(format!("not {events} events"))
+            }
+            _ => Ok(verdict),
+        }
+    });
     attack.lines.iter().chain(&attack.other).for_each(Line::delete);
     let verdict = judged.unwrap_or_else(|why| {
         let steps = attack.truth.steps.join("\n  ");
         let missing = describe_missing(&attack.truth.sure, &present);
         panic!("SEED={seed}: {why}\nsteps:\n  {steps}\n{missing}\n{}\n{account:#}", ended.said)
     });
-    (verdict, account["verdict"].as_str().unwrap().to_owned())
+    Outcome {
+        verdict,
+        windows: account["triggered"]["windows"].as_array().map_or(0, Vec::len),
+        words: account["verdict"].as_str().unwrap().to_owned(),
+    }
 }
 
 /// Starts each program once: in the virtual clock the first start takes as long as the host needs to read it.
@@ -659,8 +785,11 @@ fn no_random_harm_makes_the_account_say_what_is_not_true() {
     let (mut complete, mut ambiguous, mut lost) = (0, 0, 0);
     for seed in first..first + seeds {
         let begun = Instant::now();
-        let (verdict, words) = attack(seed, library.as_deref());
-        println!("seed {seed}: {verdict:?} after {} s: {words}", begun.elapsed().as_secs());
+        let Outcome { verdict, windows, words } = attack(seed, library.as_deref());
+        println!(
+            "seed {seed}: {verdict:?} after {} s, {windows} windows: {words}",
+            begun.elapsed().as_secs()
+        );
         *match verdict {
             Verdict::Complete => &mut complete,
             Verdict::Ambiguous => &mut ambiguous,
