@@ -235,9 +235,10 @@ baremetal:
 # Formatting, licences, clippy; what .ci/run runs beside make test.
 lint: lint-elsewhere
 	$(RUST_BUILD) fmt --all --check
-	cd baremetal && $(RUST_BUILD) fmt --check
+	for each in baremetal python; do (cd $$each && $(RUST_BUILD) fmt --check) || exit 1; done
 	packaging/copyright.py --check
-	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check licenses bans sources; \
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check licenses bans sources && \
+	  cargo deny --locked --manifest-path python/Cargo.toml check --config deny.toml licenses bans sources; \
 	else echo 'SKIPPED lint: no cargo-deny (cargo install --locked cargo-deny)'; fi
 	$(RUST_BUILD) clippy --workspace --all-targets --locked -- -D warnings
 	$(RUST_BUILD) xtask prose

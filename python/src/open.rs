@@ -192,7 +192,11 @@ impl Open {
     /// Waits until a frame or an error may have come, for at most `left`; it may return early.
     pub fn wait(&self, left: Option<Duration>) -> io::Result<()> {
         let stopped = self.channels.iter().any(|channel| channel.trouble.load(Ordering::Relaxed) != 0);
-        let left = if stopped { Some(left.map_or(STATE_CHECK_INTERVAL, |left| left.min(STATE_CHECK_INTERVAL))) } else { left };
+        let left = if stopped {
+            Some(left.map_or(STATE_CHECK_INTERVAL, |left| left.min(STATE_CHECK_INTERVAL)))
+        } else {
+            left
+        };
         let left_ns = left.map(|left| u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
         poll::readable(&[self.ready.as_fd()], left_ns).map(drop)
     }

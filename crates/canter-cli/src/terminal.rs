@@ -160,9 +160,9 @@ pub fn wrapped(text: &str, begun: usize, indent: usize) -> String {
 
 /// A text in lines of at most [`COLUMNS_MAX`]; the first line is indented as the text is, the others by `indent`.
 pub fn paragraph(out: &mut String, text: &str, indent: usize, ink: Ink, style: Style) {
-    let text = plain(text);
     let lead = &text[..text.len() - text.trim_start_matches(' ').len()];
-    for line in format!("{lead}{}", wrapped(&text, lead.len(), indent)).lines() {
+    // The thin spaces of numbers become plain ones last: no line breaks there.
+    for line in plain(&format!("{lead}{}", wrapped(text, lead.len(), indent))).lines() {
         out.push_str(&ink.paint(style, line));
         out.push('\n');
     }
@@ -191,6 +191,14 @@ mod tests {
         table.print(&mut out, Ink::none());
         assert!(out.lines().all(|line| line.chars().count() <= COLUMNS_MAX), "{out}");
         assert!(out.contains("…  13.7"), "{out}");
+    }
+
+    #[test]
+    fn no_line_breaks_inside_a_number() {
+        let mut out = String::new();
+        let text = format!("{} 155\u{202f}760\u{202f}806 instructions", "w".repeat(COLUMNS_MAX - 6));
+        paragraph(&mut out, &text, 0, Ink::none(), PLAIN);
+        assert_eq!(out, format!("{}\n155 760 806 instructions\n", "w".repeat(COLUMNS_MAX - 6)));
     }
 
     #[test]

@@ -190,6 +190,45 @@ fn every_identifier_of_a_car_keeps_its_period() {
     assert!(!in_virtual_clock() || most < PUNCTUAL_NS, "{most} ns off at worst");
 }
 
+#[test]
+#[ignore = "needs the lab: make test ONLY=traffic"]
+fn every_message_of_a_database_keeps_its_cycle_time_and_its_signals_move() {
+    let _alone = alone();
+    let _buses = Virtual::vcan(&["tra0"], 16);
+    let database = "/tmp/traffic-car.dbc";
+    let text = "BO_ 256 Fast: 2 ECU\n SG_ Speed : 0|16@1+ (1,0) [0|10000] \"\" X\n\n\
+                BO_ 512 Slow: 8 ECU\n SG_ Heat : 0|8@1- (0.5,-10) [-10|20] \"\" X\n\n\
+                BO_ 768 Never: 1 ECU\n SG_ Flag : 0|1@1+ (1,0) [0|1] \"\" X\n\n\
+                BA_DEF_ BO_ \"GenMsgCycleTime\" INT 0 10000;\nBA_DEF_DEF_ \"GenMsgCycleTime\" 0;\n\
+                BA_ \"GenMsgCycleTime\" BO_ 256 10;\nBA_ \"GenMsgCycleTime\" BO_ 512 250;\n";
+    fs::write(database, text).unwrap();
+    // In 5 s, half of a ramp, 500 and 20 frames. A frame of the first second may be late: the program is read then.
+    let witness = Witness::start(&["tra0"], 519);
+    let arguments = ["generate", "tra0", "--dbc", database, "--duration", "5s", "--realtime", "50"];
+    let ended = canter(&arguments).ended(DEADLINE);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("1 message without a cycle time (GenMsgCycleTime): not sent"), "{ended:?}");
+    let seen = witness.seen();
+    let of = |id: &str| -> Vec<(u64, u16)> {
+        let data = |text: &str| {
+            text.split_once('#').filter(|(sent, _)| *sent == id).map(|(_, data)| data.to_owned())
+        };
+        let value = |data: String| u16::from_str_radix(&data[..4], 16).unwrap().swap_bytes();
+        seen.iter().filter_map(|(ns, _, text)| Some((*ns, value(data(text)?)))).collect()
+    };
+    let (fast, slow) = (of("100"), of("200"));
+    assert!(fast.len() >= 499 && slow.len() >= 19 && fast.len() + slow.len() == 519, "{}", fast.len());
+    for (frames, period_ms) in [(&fast, 10), (&slow, 250)] {
+        let off = |pair: &[(u64, u16)]| (pair[1].0 - pair[0].0).abs_diff(period_ms * MS);
+        let most = frames.windows(2).filter(|pair| pair[0].0 > frames[0].0 + 1000 * MS).map(off).max();
+        assert!(!in_virtual_clock() || most < Some(PUNCTUAL_NS), "{period_ms} ms: {most:?} ns off at worst");
+    }
+    // A ramp takes 10 s from the lowest value to the highest: 10 more each 10 ms.
+    for (n, (_, value)) in fast.iter().enumerate() {
+        assert!((*value).abs_diff(n as u16 * 10) <= 1, "frame {n}: {value}");
+    }
+}
+
 /// A log of two buses whose frames alternate in no regular way: `count` frames, about a ms apart.
 fn log(name: &str, count: u64) -> String {
     let line = |n: u64| {
