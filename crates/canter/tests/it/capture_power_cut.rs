@@ -12,7 +12,6 @@ use crate::{
     random::Random,
     recorder::{Buses, Cables, Capture, Disk, send, sh},
 };
-use canter_io::LogLine;
 use std::{env, fs, path::Path, time::Duration};
 
 /// The size of the disk.
@@ -24,6 +23,9 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Batches that may be missing of those sent before a moment: the sync interval and the flush interval, 500 ms each, and as long
 /// again for the disk.
 const MISSING_MAX: u32 = 20;
+
+/// The ends of the files' names: each format that is recorded, by a recorder of its own.
+const ENDINGS: [&str; 4] = [".log", ".pcapng", ".log.zst", ".pcapng.zst"];
 
 const DEVICE: &str = "/dev/dm-0";
 const BASE: &str = "/dev/ram0";
@@ -101,23 +103,29 @@ fn cut(base: &[u8], entries: &[Entry], count: usize, random: &mut Random) -> (Ve
     (disk, sent)
 }
 
-/// The numbers of the frames in the files of a folder, in the order of the files' names. Each line but the last of a file must
-/// be whole.
-fn numbers(folder: &Path) -> Vec<u32> {
+/// The numbers of the frames in the files of a folder with this ending, in the order of the files' names. Only the last file may
+/// end before its end.
+fn numbers(folder: &Path, ending: &str) -> Vec<u32> {
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|end| end == "log"));
+    files.retain(|path| path.to_str().unwrap().ends_with(ending));
     files.sort();
     let mut numbers = Vec::new();
+    let mut ended = None;
     for path in files {
-        let text = String::from_utf8(fs::read(&path).unwrap()).unwrap();
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        for line in text[..whole].lines() {
-            let parsed = LogLine::parse(line);
-            let Ok(Some(line)) = parsed else { panic!("{}: garbage: {line:?}", path.display()) };
-            numbers.push(u32::from_be_bytes(line.frame.data().try_into().unwrap()));
-        }
+        assert_eq!(ended, None, "in the midst of a recording");
+        ended = read(&path, &mut numbers).err().map(|why| format!("{}: {why}", path.display()));
     }
     numbers
+}
+
+/// Adds the numbers of the frames of a file, as far as it can be read.
+fn read(path: &Path, numbers: &mut Vec<u32>) -> canter_formats::Result<()> {
+    let mut reader = canter_formats::open(path)?;
+    while let Some(record) = reader.next_record()? {
+        let data = record.frame.data().try_into();
+        numbers.push(u32::from_be_bytes(data.unwrap_or_else(|_| panic!("{}: garbage", path.display()))));
+    }
+    Ok(())
 }
 
 #[test]
@@ -133,18 +141,21 @@ fn what_was_synced_outlives_a_power_cut_and_nothing_is_garbage() {
     let (mounted, after) = (Disk::new("cut", "1M"), Disk::new("after", "1M"));
     sh(&format!("mount -t ext4 {DEVICE} {}", mounted.0.display()));
     let cables = Cables::new("pc", 1);
-    let file = mounted.file("a.log");
     let sync = env::var("SYNC").unwrap_or("500ms".to_owned());
     let settings = ["--sync-interval", &sync, "--flush-interval", "500ms", "--rotate-size", "80K"];
-    let capture = Capture::start(&[&["pc0", "-o", &file][..], &settings].concat());
+    let start = |ending| {
+        Capture::start(&[&["pc0", "-o", &mounted.file(&format!("a{ending}"))][..], &settings].concat())
+    };
+    let captures = ENDINGS.map(start);
     let mut senders = cables.senders();
     for batch in 0..BATCHES {
         send(&mut senders, batch * FRAMES, (batch + 1) * FRAMES);
         sh(&format!("dmsetup message logged 0 mark {batch}"));
         std::thread::sleep(PERIOD); // the load: so fast do they come
     }
-    let ended = capture.stop();
-    assert_eq!(ended.code, Some(0), "{}", ended.said);
+    for ended in captures.map(Capture::stop) {
+        assert_eq!(ended.code, Some(0), "{}", ended.said);
+    }
     sh(&format!("umount {} && dmsetup --noudevsync remove logged", mounted.0.display()));
 
     let entries = entries();
@@ -155,14 +166,16 @@ fn what_was_synced_outlives_a_power_cut_and_nothing_is_garbage() {
         let (disk, sent) = cut(&base, &entries, count.min(entries.len()), &mut random);
         fs::write(AFTER, disk).unwrap();
         sh(&format!("mount -t ext4 {AFTER} {}", after.0.display()));
-        let present = numbers(&after.0);
+        let all = ENDINGS.map(|ending| numbers(&after.0, ending));
         sh(&format!("umount {}", after.0.display()));
-        let frames = present.len() as u32;
-        assert!(present.iter().copied().eq(0..frames), "after {count} entries: a gap: {present:?}");
         let least = sent.map_or(0, |batch| (batch + 1).saturating_sub(MISSING_MAX) * FRAMES);
-        assert!(frames >= least, "after {count} entries {frames} frames, {least} were synced");
-        behind = behind.max(sent.map_or(0, |batch| (batch + 1) * FRAMES).saturating_sub(frames));
-        early += u32::from(frames < BATCHES * FRAMES);
+        for (present, ending) in all.iter().zip(ENDINGS) {
+            let frames = present.len() as u32;
+            assert!(present.iter().copied().eq(0..frames), "{ending} after {count} entries: {present:?}");
+            assert!(frames >= least, "{ending} after {count} entries: {frames} frames, {least} were synced");
+            behind = behind.max(sent.map_or(0, |batch| (batch + 1) * FRAMES).saturating_sub(frames));
+        }
+        early += u32::from(all.iter().any(|present| (present.len() as u32) < BATCHES * FRAMES));
     }
     println!(
         "{cuts} cuts of {} entries, {early} before the end, {behind} frames missing at most",
