@@ -6,7 +6,7 @@ use crate::{
     aligner::Aligner,
     bus::{Bus, is_device, name_in_file},
     chunk::{Chunk, Hold},
-    counting::{self, Span},
+    counting::{self, Reading, Span},
     live::{Busy, Live},
     queue::{Item, Queue},
 };
@@ -95,13 +95,14 @@ fn is_off(interface: &Interface) -> bool {
 }
 
 impl<'a> Buses<'a> {
-    /// Starts counting. `wanted` has the names to record, possibly `any`; `found` has the interfaces that exist.
+    /// Starts counting. `wanted` has the names to record, possibly `any`; `found` has the interfaces that exist, and what they
+    /// had counted before anything was received.
     pub fn new(
         queue: &'a Queue,
         live: &'a Live,
         monitor: Option<Monitor>,
         wanted: Vec<InterfaceFilters>,
-        found: Vec<Interface>,
+        found: Vec<(Interface, Reading)>,
         aligns: bool,
     ) -> Self {
         let existing = Interface::list().unwrap_or_default();
@@ -123,10 +124,10 @@ impl<'a> Buses<'a> {
             begun: false,
             ended: false,
         };
-        let readings = counting::read(&found.iter().collect::<Vec<_>>());
-        for (interface, reading) in found.into_iter().zip(readings) {
+        let readings = counting::read(&found.iter().map(|(interface, _)| interface).collect::<Vec<_>>());
+        for ((interface, before), reading) in found.into_iter().zip(readings) {
             if let Some(place) = buses.place_for(&interface) {
-                buses.attach(place, interface, reading.counters, Span::begin(&reading));
+                buses.attach(place, interface, reading.counters, Span::begin(&reading, Some(&before)));
             }
         }
         // Those that are not to be recorded need no request when their first frame comes.
@@ -207,7 +208,7 @@ impl<'a> Buses<'a> {
             Some(counters) => (Some(counters), Span::default()),
             None => {
                 let reading = counting::read(&[&interface])[0];
-                (reading.counters, Span::begin(&reading))
+                (reading.counters, Span::begin(&reading, None))
             }
         };
         self.attach(place, interface.clone(), counters, span);

@@ -24,6 +24,8 @@ const READINGS_MIN: u32 = 10;
 /// So long after the first reading, in ns, all frames that waited in the kernel then were received: the receiver empties the
 /// ring ten times a second.
 const SETTLED_NS: u64 = 2_000_000_000;
+/// The longest time, in ns, from a frame's stamp until the frame is in its block or its socket.
+pub const IN_FLIGHT_NS: u64 = 20_000_000;
 /// If the real-time clock differs from the monotonic clock by more than this, in ns, since an earlier look, it was set.
 pub const CLOCK_STEP_NS: u64 = 50_000_000;
 
@@ -70,10 +72,24 @@ impl Reading {
 
     /// Whether the interface has counted nothing since `earlier`, and the clock was not set.
     fn continues(&self, earlier: &Self) -> bool {
-        let counts = |reading: &Self| reading.counters.map(|now| (now.rx_frames, now.tx_frames));
         let length_ns = self.before_ns.checked_sub(earlier.after_ns);
-        length_ns.is_some_and(|ns| ns < GAP_NS_MAX) && counts(self) == counts(earlier)
+        length_ns.is_some_and(|ns| ns < GAP_NS_MAX) && self.counts() == earlier.counts()
     }
+
+    /// Frames received and sent; `None`: the interface does not exist.
+    fn counts(&self) -> Option<(u64, u64)> {
+        self.counters.map(|now| (now.rx_frames, now.tx_frames))
+    }
+}
+
+/// Reads the counters of all interfaces so long before anything is received from them that a frame which they have counted does
+/// not wait in the kernel any more.
+pub fn read_before(interfaces: &[Interface]) -> Vec<Reading> {
+    let readings: Vec<Reading> = interfaces.iter().map(Reading::now).collect();
+    if !readings.is_empty() {
+        std::thread::sleep(Duration::from_nanos(IN_FLIGHT_NS));
+    }
+    readings
 }
 
 /// Reads the counters of all interfaces, each in a gap between its frames if it has one.
@@ -128,10 +144,12 @@ impl Default for Span {
 }
 
 impl Span {
-    /// The frames since this reading.
-    pub fn begin(reading: &Reading) -> Self {
+    /// The frames since this reading. `before`: a reading of [`read_before`]; if the interface has counted nothing since, no
+    /// frame from before this reading waits in the kernel.
+    pub fn begin(reading: &Reading, before: Option<&Reading>) -> Self {
         let from_ns = (reading.before_ns, reading.after_ns);
-        let settled_ns = clock::monotonic_ns() + SETTLED_NS;
+        let is_settled = before.is_some_and(|before| before.counts() == reading.counts());
+        let settled_ns = if is_settled { 0 } else { clock::monotonic_ns() + SETTLED_NS };
         Self { from_ns, offset_ns: clock_offset_ns(), settled_ns, ..Self::default() }
     }
 
@@ -188,7 +206,7 @@ mod tests {
         assert_eq!(reading(5, 41_000, 43_000).middle_of_gap(&earlier), None, "too short");
         assert_eq!(reading(5, 500, 600).middle_of_gap(&earlier), None, "the clock was set back");
         let exact = Reading { before_ns: 101, after_ns: 100, ..earlier };
-        let mut span = Span::begin(&exact);
+        let mut span = Span::begin(&exact, None);
         let offset = clock_offset_ns;
         let inside: Vec<bool> = [100, 101].map(|ns| span.is_inside(ns, offset)).to_vec();
         assert_eq!(inside, [false, true]);
@@ -199,7 +217,7 @@ mod tests {
 
     #[test]
     fn frames_around_a_reading_without_a_gap_are_inside_and_in_doubt() {
-        let mut span = Span::begin(&reading(0, 100, 110));
+        let mut span = Span::begin(&reading(0, 100, 110), None);
         span.end(&reading(0, 200, 210), false);
         let offset = clock_offset_ns;
         let seen = |span: &mut Span, ns| span.is_inside(ns, offset).then(|| span.is_ambiguous(ns));
@@ -211,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_excludes_no_frame() {
-        let mut span = Span::begin(&reading(0, 1_000, 1_000));
+        let mut span = Span::begin(&reading(0, 1_000, 1_000), None);
         assert!(!span.is_inside(10, clock_offset_ns));
         assert!(span.is_inside(10, || clock_offset_ns().wrapping_sub(3_600_000_000_000)));
         span.end(&reading(0, 20, 20), true);
@@ -219,9 +237,19 @@ mod tests {
     }
 
     #[test]
+    fn after_a_start_without_frames_none_is_in_doubt_when_the_clock_is_set() {
+        let stepped = || clock_offset_ns().wrapping_sub(3_600_000_000_000);
+        let mut span = Span::begin(&reading(7, 1_000, 1_000), Some(&reading(7, 900, 900)));
+        span.clock_was_set();
+        for ns in [10, 5_000] {
+            assert!(span.is_inside(ns, stepped) && !span.is_ambiguous(ns));
+        }
+    }
+
+    #[test]
     fn frames_soon_after_the_start_are_in_doubt_when_the_clock_is_set() {
         let stepped = || clock_offset_ns().wrapping_sub(3_600_000_000_000);
-        let mut span = Span::begin(&reading(0, 1_000, 1_000));
+        let mut span = Span::begin(&reading(7, 1_000, 1_000), Some(&reading(6, 900, 900)));
         // From before the first reading or from after the step: the counters include it or not.
         assert!(span.is_inside(10, stepped) && span.is_ambiguous(10));
         span.clock_was_set();

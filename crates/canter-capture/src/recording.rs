@@ -4,6 +4,7 @@ use crate::{
     Error, Result,
     account::{Account, Bus, Event, SCHEMA},
     buses::Buses,
+    counting::{self, Reading},
     files::{Files, Unsynced, folder_of, sync_folder_of},
     keeper::Keeper,
     live::{Busy, Current, Live, Progress},
@@ -169,6 +170,7 @@ impl Recording {
         let buffer = settings.window_buffer(&found)?;
         let shared = Arc::new(Shared { queue: Queue::new(settings.queue_bytes), live: Live::default() });
         shared.live.show_load.store(settings.bus_load, Ordering::Relaxed);
+        let before = counting::read_before(&found);
         let source = Source::open(&settings.source_options(&found), &found, &shared.live)?;
         let Settings { output, overwrite, .. } = settings;
         let syncer = settings.sync.map(|_| Syncer::start(Box::new(Unsynced::sync))).transpose();
@@ -181,7 +183,8 @@ impl Recording {
             shared.live.log(text);
             (triggers, bytes)
         });
-        let (receiver, ready) = spawn_receiver(&shared, source, monitor, settings, found)?;
+        let (receiver, ready) =
+            spawn_receiver(&shared, source, monitor, settings, found.into_iter().zip(before).collect())?;
         let writer = {
             let shared = Arc::clone(&shared);
             named("canter-write").spawn(move || {
@@ -368,7 +371,7 @@ fn spawn_receiver(
     source: Source,
     monitor: Option<Monitor>,
     settings: &Settings,
-    found: Vec<Interface>,
+    found: Vec<(Interface, Reading)>,
 ) -> Result<(JoinHandle<receiver::Report>, Ready)> {
     let (started, ready) = std::sync::mpsc::channel();
     let shared = Arc::clone(shared);

@@ -5,6 +5,7 @@ use crate::{
     Error, Result,
     buses::{Buses, News},
     chunk::Chunk,
+    counting::IN_FLIGHT_NS,
     keeper::Keeper,
     live::Live,
     ring::Ring,
@@ -19,9 +20,6 @@ use std::{
     os::fd::BorrowedFd,
     time::{Duration, Instant},
 };
-
-/// The longest time, in ns, from a frame's stamp until the frame is in its block or its socket.
-const IN_FLIGHT_NS: u64 = 20_000_000;
 
 /// The longest drain of sockets and devices at the end. On a busy bus they never run empty, and later frames do not
 /// belong to the recording.
