@@ -104,6 +104,8 @@ lab() {
 		canter generate can0 -n 500 -g 2 -q; sleep 1; kill -INT %1; wait %1; cat account' >said 2>&1 || { cat said; complain "canter lab"; }
 	grep -q 'capture: complete' said || { cat said; complain 'the recording in the lab is not complete'; }
 	bare "$program" info drive.pcapng | grep -q '500' || complain 'the recording in the lab has not 500 frames'
+	[ "$(uname -m)" != x86_64 ] || "$program" lab --quiet --bare-metal -- canter methods 2>&1 | grep -q '^ *yes *bare-metal' ||
+		complain 'the program carries no gateway without an operating system'
 	echo "canter lab: well"
 }
 
