@@ -224,6 +224,7 @@ static inline int canchar_trouble(const struct canchar_device *dev)
 {
 	if (likely(READ_ONCE(dev->running)))
 		return 0;
+	smp_rmb();	/* gone was set in a critical section before that in which it stopped */
 	return READ_ONCE(dev->gone) ? -ENODEV : -ENETDOWN;
 }
 

@@ -235,10 +235,13 @@ void canchar_unregister(struct canchar_device *dev)
 
 	cdev_device_del(&dev->cdev, &dev->dev);
 	mutex_lock(&dev->mutex);
+	/* Before it stops: who wakes then must not find it only down. */
+	raw_spin_lock_irqsave(&dev->lock, flags);
+	dev->gone = true;
+	raw_spin_unlock_irqrestore(&dev->lock, flags);
 	if (dev->running)
 		canchar_stop_running(dev);
 	raw_spin_lock_irqsave(&dev->lock, flags);
-	dev->gone = true;
 	canchar_wake_everybody(dev);
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
 	canchar_stop_thread(dev);

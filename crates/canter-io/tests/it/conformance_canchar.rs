@@ -1,5 +1,6 @@
 //@ machine: --canchar virtual,0,1
 //@ also: all --kernel 7.3 --canchar virtual,0,1
+//@ also: all --kernel 7.3-rt --canchar virtual,0,1
 //! canchar's methods keep their promises, on virtual devices and on cards.
 
 use crate::promises::{Kind, every_method_keeps_its_promises_on};

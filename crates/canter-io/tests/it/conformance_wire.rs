@@ -1,5 +1,6 @@
 //@ machine: --cpus 2 --bus wire
 //@ also: all --kernel 7.3 --cpus 2 --bus wire
+//@ also: all --kernel 7.3-rt --cpus 2 --bus wire
 //! Every method keeps its promises on a virtual wire, the only link whose sockets have a NAPI context (busy polling).
 
 use crate::promises::{Kind, every_method_keeps_its_promises_on};

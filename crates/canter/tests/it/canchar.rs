@@ -1,6 +1,7 @@
 //@ machine: --bus probe --canchar virtual,3,4
 //@ also: all --kernel 6.1 --bus probe --canchar virtual,3,4
 //@ also: all --kernel 7.3 --bus probe --canchar virtual,3,4
+//@ also: all --kernel 7.3-rt --bus probe --canchar virtual,3,4
 //@ parts: 2
 //! The module canchar from outside: queues, filters, priorities, waits, errors, rings, and what must not harm it.
 //! On its machine canchar0 and canchar1 are virtual, canchar2 is can3, canchar3 is can4.

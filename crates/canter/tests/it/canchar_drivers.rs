@@ -1,6 +1,7 @@
 //@ machine: --bus probe --canchar virtual,3,4 --clock virtual
 //@ also: all --kernel 6.1 --bus probe --canchar virtual,3,4 --clock virtual
 //@ also: all --kernel 7.3 --bus probe --canchar virtual,3,4 --clock virtual
+//@ also: all --kernel 7.3-rt --bus probe --canchar virtual,3,4 --clock virtual
 //! Figures of every driver of a card, which are compared in the virtual clock only.
 
 use crate::{

@@ -1,6 +1,7 @@
 //@ machine: --bus wire --canchar wcan1,wcan3 --clock virtual
 //@ also: all --kernel 6.1 --bus wire --canchar wcan1,wcan3 --clock virtual
 //@ also: all --kernel 7.3 --bus wire --canchar wcan1,wcan3 --clock virtual
+//@ also: all --kernel 7.3-rt --bus wire --canchar wcan1,wcan3 --clock virtual
 //! canchar on nodes of canwire: frames take their bits, a FIFO of five overruns, and tools work as on an interface.
 //! On its machine canchar0 is wcan1 and canchar1 is wcan3; both are on bus A, and so is the interface wcan0.
 
