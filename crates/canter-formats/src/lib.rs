@@ -80,6 +80,7 @@ mod blf;
 mod candump_log;
 mod channels;
 mod csv;
+mod cursor;
 mod error;
 mod fields;
 pub mod format;

@@ -5,15 +5,22 @@ use crate::{
     trouble::Trouble,
 };
 use canter_frame::Record;
-use std::io;
+use std::{borrow::Cow, io, str::FromStr};
 
 /// Reads the lines of a format.
 pub trait ReadLine: Send {
     /// Looks at the beginning of the file, as far as it was read.
     fn begin(&mut self, _head: &[u8]) {}
 
-    /// Reads a line without its line break and outer blanks; whether it is a frame. Blank lines do not come here.
-    fn read(&mut self, line: &str, context: &mut Context, entry: &mut Record) -> Result<bool, Trouble>;
+    /// Reads what most lines of the format look like, in a fraction of the time; `None`: [`read`](Self::read) has to. Line breaks
+    /// are cut off, outer blanks are not.
+    fn quick(&mut self, _line: &[u8], _context: &mut Context, _entry: &mut Record) -> Option<()> {
+        None
+    }
+
+    /// Reads a line without its line break and outer blanks; whether it is a frame. Blank lines do not come here. A frame is
+    /// ASCII; comments may be in any encoding.
+    fn read(&mut self, line: &[u8], context: &mut Context, entry: &mut Record) -> Result<bool, Trouble>;
 }
 
 /// The decoder of such a format.
@@ -44,13 +51,13 @@ impl<R: ReadLine> Decode for Lines<R> {
                 Some(Line::Whole(length)) => (length, false),
                 Some(Line::Last(length)) => (length, true),
             };
-            let bytes = source.buffered()[..length].trim_ascii();
-            // Comments may be in any encoding; a frame is ASCII.
-            let is_frame = match std::str::from_utf8(bytes) {
-                Ok("") => Ok(false),
-                Ok(line) => self.reader.read(line, context, entry),
-                Err(_) => self.reader.read(&String::from_utf8_lossy(bytes), context, entry),
-            };
+            let line = &source.buffered()[..length];
+            if self.reader.quick(line.strip_suffix(b"\r").unwrap_or(line), context, entry).is_some() {
+                source.consume(length + 1);
+                return Ok(true);
+            }
+            let line = line.trim_ascii();
+            let is_frame = if line.is_empty() { Ok(false) } else { self.reader.read(line, context, entry) };
             // PEAK-Converter ends its files without a line break, behind a frame. A line of these formats states its length, so
             // that what is left of a longer one is no frame.
             let is_frame = match is_frame {
@@ -78,31 +85,67 @@ pub fn bad(reason: &str) -> Trouble {
     Trouble::Wrong(format!("{reason} (delete the line to read the rest)"))
 }
 
-/// Reads a decimal number of units with a fraction, such as `12.345`, as thousandth parts of `unit_ns / 1000`: ns. Further
-/// digits are cut off.
-pub fn decimal_ns(text: &str, unit_ns: u64) -> Option<u64> {
-    let (mut whole, mut unit, mut ns, mut has_digit) = (0u64, unit_ns, 0u64, false);
-    let mut bytes = text.bytes();
-    for byte in bytes.by_ref().take_while(|&byte| byte != b'.') {
-        whole = whole.checked_mul(10)?.checked_add(decimal_digit(byte)?)?;
-        has_digit = true;
+/// A line without the byte order marks that a file, or a file in a file, begins with.
+pub fn without_byte_order_marks(mut line: &[u8]) -> &[u8] {
+    while let Some(rest) = line.strip_prefix(b"\xef\xbb\xbf") {
+        line = rest;
     }
-    for byte in bytes {
-        unit /= 10;
-        ns += decimal_digit(byte)? * unit;
-        has_digit = true;
-    }
-    if has_digit { whole.checked_mul(unit_ns)?.checked_add(ns) } else { None }
+    line
 }
 
+/// The text of a line, which may be in any encoding.
+pub fn text(line: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed)
+}
+
+/// A text without the blanks around it, of which `str::trim` knows more than those of ASCII.
+pub fn trimmed(text: &[u8]) -> &[u8] {
+    let is_graphic = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_graphic);
+    if is_graphic(text.first()) && is_graphic(text.last()) {
+        return text;
+    }
+    str::from_utf8(text).map_or(text, |text| text.trim().as_bytes())
+}
+
+/// Reads a number as Rust does. Most have one digit.
 #[inline]
-fn decimal_digit(byte: u8) -> Option<u64> {
-    byte.is_ascii_digit().then(|| u64::from(byte - b'0'))
+pub fn decimal<N: FromStr + From<u8>>(text: &[u8]) -> Option<N> {
+    match text {
+        [digit @ b'0'..=b'9'] => Some(N::from(digit - b'0')),
+        text => str::from_utf8(text).ok()?.parse().ok(),
+    }
+}
+
+/// Reads any number of decimal digits; `None` if there are others, or if the number is too large.
+fn digits(text: &[u8]) -> Option<u64> {
+    text.iter().try_fold(0u64, |number, &byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// The powers of 10, up to the ns of a second.
+pub const POWERS: [u64; 10] =
+    [1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
+/// Reads a decimal number with a fraction, such as `12.345`, in units of which each has `10^places` ns, as ns. Further digits
+/// are cut off.
+#[inline]
+pub fn decimal_ns(text: &[u8], places: usize) -> Option<u64> {
+    let point = memchr::memchr(b'.', text).unwrap_or(text.len());
+    let (whole, fraction) = (&text[..point], text.get(point + 1..).unwrap_or_default());
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let (kept, cut) = fraction.split_at(fraction.len().min(places));
+    let ns = digits(kept)? * POWERS[places - kept.len()];
+    let is_wrong = cut.iter().any(|byte| !byte.is_ascii_digit());
+    if is_wrong { None } else { digits(whole)?.checked_mul(POWERS[places])?.checked_add(ns) }
 }
 
 /// The value of each hex digit; others have a bit above [`HEX_MAX`].
-const HEX: [u8; 256] = hex_values();
-const HEX_MAX: u8 = 15;
+pub const HEX: [u8; 256] = hex_values();
+pub const HEX_MAX: u8 = 15;
 
 const fn hex_values() -> [u8; 256] {
     let mut values = [0xFF; 256];
@@ -124,10 +167,10 @@ fn hex_byte(high: u8, low: u8) -> Option<u8> {
 }
 
 /// Reads words of two hex digits each as bytes; how many.
-pub fn hex_bytes<'a>(words: impl Iterator<Item = &'a str>, data: &mut [u8; 64]) -> Option<usize> {
+pub fn hex_bytes<'a>(words: impl Iterator<Item = &'a [u8]>, data: &mut [u8; 64]) -> Option<usize> {
     let mut count = 0;
     for word in words {
-        let [high, low] = *word.as_bytes() else { return None };
+        let [high, low] = *word else { return None };
         *data.get_mut(count)? = hex_byte(high, low)?;
         count += 1;
     }
@@ -136,36 +179,41 @@ pub fn hex_bytes<'a>(words: impl Iterator<Item = &'a str>, data: &mut [u8; 64]) 
 
 /// Reads bytes of two hex digits each between blanks; how many. Nearly always there is one blank, which is read without
 /// looking for words.
-pub fn spaced_hex_bytes(text: &str, data: &mut [u8; 64]) -> Option<usize> {
+#[inline]
+pub fn spaced_hex_bytes(text: &[u8], data: &mut [u8; 64]) -> Option<usize> {
     match separated_hex_bytes(text.trim_ascii(), b' ', data) {
-        None => hex_bytes(text.split_ascii_whitespace(), data),
+        None => hex_bytes(Words { rest: text }, data),
         count => count,
     }
 }
 
 /// Reads bytes of two hex digits each with one `separator` between two of them; how many.
-pub fn separated_hex_bytes(text: &str, separator: u8, data: &mut [u8; 64]) -> Option<usize> {
-    let Some((bytes, last)) = text.as_bytes().split_last_chunk::<2>() else {
+pub fn separated_hex_bytes(text: &[u8], separator: u8, data: &mut [u8; 64]) -> Option<usize> {
+    let Some((bytes, last)) = text.split_last_chunk::<2>() else {
         return text.is_empty().then_some(0);
     };
     let count = bytes.len() / 3;
-    let mut is_wrong = !bytes.len().is_multiple_of(3);
+    if !bytes.len().is_multiple_of(3) {
+        return None;
+    }
     let (data, end) = data.get_mut(..=count)?.split_at_mut(count);
     // One look at the end costs less than one at each byte.
-    for (byte, part) in data.iter_mut().zip(bytes.chunks_exact(3)) {
-        let (high, low) = (HEX[usize::from(part[0])], HEX[usize::from(part[1])]);
-        is_wrong |= (high | low) > HEX_MAX || part[2] != separator;
+    let (mut digits, mut others) = (0, 0);
+    for (byte, &[high, low, between]) in data.iter_mut().zip(bytes.as_chunks().0) {
+        let (high, low) = (HEX[usize::from(high)], HEX[usize::from(low)]);
+        digits |= high | low;
+        others |= between ^ separator;
         *byte = high << 4 | low & HEX_MAX;
     }
     end[0] = hex_byte(last[0], last[1])?;
-    (!is_wrong).then_some(count + 1)
+    (digits <= HEX_MAX && others == 0).then_some(count + 1)
 }
 
 /// Reads a hex number of at most 8 digits.
 #[inline]
-pub fn hex_number(text: &str) -> Option<u32> {
+pub fn hex_number(text: &[u8]) -> Option<u32> {
     let (mut number, mut all) = (0u32, 0);
-    for &digit in text.as_bytes() {
+    for &digit in text {
         let value = HEX[usize::from(digit)];
         all |= value;
         number = number << 4 | u32::from(value & HEX_MAX);
@@ -187,41 +235,96 @@ const BLANK: [bool; 256] = {
 /// The words of a line, between blanks; and what is left of it.
 #[derive(Clone)]
 pub struct Words<'a> {
-    pub rest: &'a str,
+    pub rest: &'a [u8],
 }
 
 impl<'a> Iterator for Words<'a> {
-    type Item = &'a str;
+    type Item = &'a [u8];
 
     #[inline]
-    fn next(&mut self) -> Option<&'a str> {
-        let text = self.rest.as_bytes();
-        let is_blank = |byte: &u8| BLANK[usize::from(*byte)];
-        let begin = text.iter().position(|byte| !is_blank(byte)).unwrap_or(text.len());
-        let length = text[begin..].iter().position(is_blank).unwrap_or(text.len() - begin);
-        let (word, rest) = self.rest[begin..].split_at(length);
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let text = self.rest.trim_ascii_start();
+        let length = text.iter().position(|&byte| is_blank(byte)).unwrap_or(text.len());
+        let (word, rest) = text.split_at(length);
         self.rest = rest;
         (!word.is_empty()).then_some(word)
     }
 }
 
+#[inline]
+fn is_blank(byte: u8) -> bool {
+    BLANK[usize::from(byte)]
+}
+
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// Bytes that separate or end what a line has, and others.
+    const BYTES: &[u8] = b" \t\r\x0b,;.:-+=xX/#09afAF\x00\x80\xff";
+
+    /// Changes of a line: a place, and whether a byte is put there, in front of it, or the byte is removed.
+    pub fn any_changes() -> impl Strategy<Value = Vec<(usize, u8, Option<bool>)>> {
+        let byte = prop_oneof![prop::sample::select(BYTES), any::<u8>()];
+        prop::collection::vec((any::<usize>(), byte, any::<Option<bool>>()), 0..3)
+    }
+
+    fn changed(line: &str, changes: &[(usize, u8, Option<bool>)]) -> Vec<u8> {
+        let mut line = line.as_bytes().to_vec();
+        for &(at, byte, change) in changes.iter().filter(|(_, byte, _)| *byte != b'\n') {
+            let at = at % line.len();
+            match change {
+                Some(true) => line[at] = byte,
+                Some(false) => line.insert(at, byte),
+                None => drop(line.remove(at)),
+            }
+        }
+        line
+    }
+
+    /// Checks that the quick way reads the same as the other one, or nothing; whether it reads the line. `make` makes a reader
+    /// that has read what is in front of the line.
+    pub fn check_quick<R: ReadLine>(
+        make: impl Fn(&mut Context) -> R,
+        line: &str,
+        changes: &[(usize, u8, Option<bool>)],
+    ) -> bool {
+        let line = changed(line, changes);
+        let [(quick, quick_names), (usual, usual_names)] = [true, false].map(|is_quick| {
+            let (mut context, mut entry) = (Context::default(), Record::default());
+            let mut reader = make(&mut context);
+            let is_frame = match is_quick {
+                true => reader.quick(&line, &mut context, &mut entry).is_some(),
+                false => matches!(reader.read(line.trim_ascii(), &mut context, &mut entry), Ok(true)),
+            };
+            (is_frame.then_some(entry), context.names.list().to_vec())
+        });
+        if quick.is_some() {
+            let text = String::from_utf8_lossy(&line);
+            assert_eq!((quick, quick_names), (usual, usual_names), "{text:?}");
+        }
+        quick.is_some()
+    }
 
     #[test]
     fn decimal_numbers_become_ns() {
-        for (text, unit, ns) in [
-            ("17535.4", 1_000_000, Some(17_535_400_000)),
-            ("1.0000000019", 1_000_000_000, Some(1_000_000_001)),
-            (".5", 1_000_000_000, Some(500_000_000)),
-            ("5", 1000, Some(5000)),
-            ("-1", 1000, None),
-            ("", 1000, None),
-            (".", 1000, None),
-            ("99999999999999999999", 1, None),
+        for (text, places, ns) in [
+            ("17535.4", 6, Some(17_535_400_000)),
+            ("1.0000000019", 9, Some(1_000_000_001)),
+            ("1.000000001x", 9, None),
+            ("1.5.5", 9, None),
+            (".5", 9, Some(500_000_000)),
+            ("5.", 9, Some(5_000_000_000)),
+            ("5", 3, Some(5000)),
+            ("-1", 3, None),
+            ("", 3, None),
+            (".", 3, None),
+            ("00000000000000000000018446744073.709551615", 9, Some(u64::MAX)),
+            ("18446744073.709551616", 9, None),
+            ("99999999999999999999", 0, None),
         ] {
-            assert_eq!(decimal_ns(text, unit), ns, "{text}");
+            assert_eq!(decimal_ns(text.as_bytes(), places), ns, "{text}");
         }
     }
 
@@ -238,15 +341,15 @@ mod tests {
             ("01 \u{e9}", None),
         ] {
             let mut data = [0; 64];
-            let read = spaced_hex_bytes(text, &mut data).map(|count| &data[..count]);
+            let read = spaced_hex_bytes(text.as_bytes(), &mut data).map(|count| &data[..count]);
             assert_eq!(read, bytes, "{text}");
         }
         let mut data = [0; 64];
-        assert_eq!(spaced_hex_bytes(&"11 ".repeat(64), &mut data), Some(64));
-        assert_eq!(spaced_hex_bytes(&"11 ".repeat(65), &mut data), None);
-        assert_eq!(separated_hex_bytes("01,02", b',', &mut data), Some(2));
+        assert_eq!(spaced_hex_bytes("11 ".repeat(64).as_bytes(), &mut data), Some(64));
+        assert_eq!(spaced_hex_bytes("11 ".repeat(65).as_bytes(), &mut data), None);
+        assert_eq!(separated_hex_bytes(b"01,02", b',', &mut data), Some(2));
         for other in ["01,02,", "01 02", "01,2", "01,,02", ",01", "0g,02", "01,0g", "0", ","] {
-            assert_eq!(separated_hex_bytes(other, b',', &mut data), None, "{other}");
+            assert_eq!(separated_hex_bytes(other.as_bytes(), b',', &mut data), None, "{other}");
         }
     }
 
@@ -255,18 +358,18 @@ mod tests {
         for (text, number) in
             [("0", Some(0)), ("7fF", Some(0x7FF)), ("FFFFFFFF", Some(u32::MAX)), ("00000001", Some(1))]
         {
-            assert_eq!(hex_number(text), number, "{text}");
+            assert_eq!(hex_number(text.as_bytes()), number, "{text}");
         }
         for other in ["", "g", "+1", "0x1", "000000001", "1 ", "\u{e9}"] {
-            assert_eq!(hex_number(other), None, "{other}");
+            assert_eq!(hex_number(other.as_bytes()), None, "{other}");
         }
     }
 
     #[test]
     fn words_are_those_between_blanks_with_the_rest_behind() {
-        let mut words = Words { rest: "  1)\t 0.5 \u{e9} Rx  01 02 " };
-        assert_eq!(words.by_ref().take(4).collect::<Vec<_>>(), ["1)", "0.5", "\u{e9}", "Rx"]);
-        assert_eq!(words.rest, "  01 02 ");
+        let mut words = Words { rest: b"  1)\t 0.5 \xe9 Rx  01 02 " };
+        assert_eq!(words.by_ref().take(4).collect::<Vec<_>>(), [&b"1)"[..], b"0.5", b"\xe9", b"Rx"]);
+        assert_eq!(words.rest, b"  01 02 ");
         assert_eq!(words.count(), 2);
     }
 }

@@ -5,7 +5,7 @@
 use crate::{
     fields::{Fields, fd_length},
     format::{Context, Format},
-    lines::{Lines, ReadLine, bad, decimal_ns, hex_number, spaced_hex_bytes},
+    lines::{Lines, ReadLine, bad, decimal_ns, hex_number, spaced_hex_bytes, text},
     trouble::Trouble,
 };
 use canter_frame::{
@@ -87,7 +87,7 @@ impl<'a> Line<'a> {
     }
 
     fn frame(&self) -> Option<Frame> {
-        let number = hex_number(self.id)?;
+        let number = hex_number(self.id.as_bytes())?;
         let length = self.length.parse::<u8>().ok()?;
         let is_fd = self.length.len() == 2;
         let is_rtr = self.rest == "remote request";
@@ -104,7 +104,7 @@ impl<'a> Line<'a> {
             return None;
         }
         let mut data = [0; 64];
-        let count = if is_rtr { 0 } else { spaced_hex_bytes(bytes, &mut data)? };
+        let count = if is_rtr { 0 } else { spaced_hex_bytes(bytes.as_bytes(), &mut data)? };
         let fields = Fields {
             id: number & if is_error { EFF_MASK } else { u32::MAX },
             extended: is_extended && !is_error,
@@ -128,7 +128,7 @@ impl<'a> Line<'a> {
 
 /// The ns of a stamp in seconds.
 fn seconds_ns(stamp: &str) -> Option<u64> {
-    decimal_ns(stamp.trim(), 1_000_000_000)
+    decimal_ns(stamp.trim().as_bytes(), 9)
 }
 
 impl Screen {
@@ -158,8 +158,9 @@ impl ReadLine for Screen {
         self.is_delta = is_short && !ns.is_sorted();
     }
 
-    fn read(&mut self, line: &str, context: &mut Context, entry: &mut Record) -> Result<bool, Trouble> {
-        let Some(line) = Line::parse(line).filter(Line::is_frame) else {
+    fn read(&mut self, line: &[u8], context: &mut Context, entry: &mut Record) -> Result<bool, Trouble> {
+        let line = text(line);
+        let Some(line) = Line::parse(&line).filter(Line::is_frame) else {
             // -e prints what an error frame reports below it; candump itself prints comments on losses.
             context.skipped.count("lines that are no frames");
             return Ok(false);

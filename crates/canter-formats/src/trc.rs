@@ -4,14 +4,18 @@
 
 use crate::{
     channels::BusOfChannel,
+    cursor::Cursor,
     fields::{Fields, error_frame, fd_length},
     format::{Context, Format},
-    lines::{Lines, ReadLine, Words, bad, decimal_ns, hex_number, spaced_hex_bytes},
+    lines::{
+        Lines, ReadLine, Words, bad, decimal, decimal_ns, hex_number, separated_hex_bytes, spaced_hex_bytes,
+        text, without_byte_order_marks,
+    },
     trouble::Trouble,
 };
 use canter_frame::{
-    Direction, Record,
-    frame::{EFF_MASK, SFF_MASK, dlc_of_len, len_of_dlc},
+    Direction, Frame, Record,
+    frame::{EFF_FLAG, EFF_MASK, SFF_MASK, dlc_of_len, len_of_dlc},
 };
 use jiff::civil;
 
@@ -26,7 +30,8 @@ pub(crate) const ROW: Format = Format {
     ..Format::PLAIN
 };
 
-const MS: u64 = 1_000_000;
+/// ms are 10^6 ns.
+const MS: usize = 6;
 const NS_OF_DAY: i128 = 86_400_000_000_000;
 
 fn looks_like(head: &[u8]) -> bool {
@@ -110,7 +115,7 @@ fn date_of_comment(text: &str) -> Option<civil::DateTime> {
     let mut number = || parts.next().and_then(|part| part.parse::<i8>().ok());
     let (hour, minute, second) = (number()?, number()?, number()?);
     let fraction: String = parts.collect();
-    let ns = decimal_ns(&format!("0.{fraction}0"), 1_000_000_000)?;
+    let ns = decimal_ns(format!("0.{fraction}0").as_bytes(), 9)?;
     civil::DateTime::new(year, month.try_into().ok()?, day.try_into().ok()?, hour, minute, second, ns as i32)
         .ok()
 }
@@ -137,20 +142,20 @@ struct Kind {
 }
 
 /// The kind of a line's type; an error is what else it is.
-fn kind(word: &str) -> Result<Kind, &'static str> {
+fn kind(word: &[u8]) -> Result<Kind, &'static str> {
     let plain = Kind::default();
     Ok(match word {
-        "DT" => plain,
-        "Rx" => Kind { direction: Some(Direction::Received), ..plain },
-        "Tx" => Kind { direction: Some(Direction::Sent), ..plain },
-        "RR" => Kind { rtr: true, ..plain },
-        "FD" => Kind { fd: true, ..plain },
-        "FB" => Kind { fd: true, brs: true, ..plain },
-        "FE" => Kind { fd: true, brs: true, esi: true, ..plain },
-        "BI" => Kind { fd: true, esi: true, ..plain },
-        "ST" | "Warng" => return Err("status messages"),
-        "EC" => return Err("error counters"),
-        "EV" | "Event" => return Err("events"),
+        b"DT" => plain,
+        b"Rx" => Kind { direction: Some(Direction::Received), ..plain },
+        b"Tx" => Kind { direction: Some(Direction::Sent), ..plain },
+        b"RR" => Kind { rtr: true, ..plain },
+        b"FD" => Kind { fd: true, ..plain },
+        b"FB" => Kind { fd: true, brs: true, ..plain },
+        b"FE" => Kind { fd: true, brs: true, esi: true, ..plain },
+        b"BI" => Kind { fd: true, esi: true, ..plain },
+        b"ST" | b"Warng" => return Err("status messages"),
+        b"EC" => return Err("error counters"),
+        b"EV" | b"Event" => return Err("events"),
         _ => return Err("lines of other types"),
     })
 }
@@ -192,7 +197,7 @@ impl Trc {
         Ok(())
     }
 
-    fn frame(&mut self, line: &str, context: &mut Context, entry: &mut Record) -> Result<bool, Trouble> {
+    fn frame(&mut self, line: &[u8], context: &mut Context, entry: &mut Record) -> Result<bool, Trouble> {
         if self.columns.is_empty() {
             return Err(Trouble::Wrong("has no line $COLUMNS before its frames".to_owned()));
         }
@@ -211,23 +216,23 @@ impl Trc {
             match column {
                 C::Number | C::Other | C::Data => {}
                 C::Offset => offset_ns = decimal_ns(word, MS),
-                C::Type if matches!(word, "ER" | "Error") => {
+                C::Type if matches!(word, b"ER" | b"Error") => {
                     let ns = offset_ns.ok_or_else(|| bad("no time in ms"))?;
                     single_line(words)?;
                     return self.entry(ns, channel, error_frame(), None, context, entry);
                 }
                 C::Type => kind_of_line = Some(kind(word)),
-                C::Bus => channel = word.parse().map_err(|_| bad("no bus number"))?,
+                C::Bus => channel = decimal(word).ok_or_else(|| bad("no bus number"))?,
                 C::Identifier => id = Some(word),
                 C::Direction => {
                     direction = match word {
-                        "Rx" => Some(Direction::Received),
-                        "Tx" => Some(Direction::Sent),
+                        b"Rx" => Some(Direction::Received),
+                        b"Tx" => Some(Direction::Sent),
                         _ => return Err(bad("a direction that is not Rx or Tx")),
                     }
                 }
-                C::Length => length = word.parse::<u8>().ok(),
-                C::Dlc => dlc = word.parse::<u8>().ok(),
+                C::Length => length = decimal::<u8>(word),
+                C::Dlc => dlc = decimal::<u8>(word),
             }
         }
         let mut kind = match kind_of_line {
@@ -240,11 +245,11 @@ impl Trc {
             None => Kind::default(),
         };
         let id = id.ok_or_else(|| bad("no identifier"))?;
-        if id == "FFFFFFFF" {
+        if id == b"FFFFFFFF" {
             context.skipped.count("status messages");
             return Ok(false);
         }
-        if words.clone().next() == Some("RTR") {
+        if words.clone().next() == Some(b"RTR".as_slice()) {
             (kind.rtr, _) = (true, words.next());
         }
         let mut data = [0; 64];
@@ -272,7 +277,7 @@ impl Trc {
         &mut self,
         offset_ns: u64,
         channel: u32,
-        frame: canter_frame::Frame,
+        frame: Frame,
         direction: Option<Direction>,
         context: &mut Context,
         entry: &mut Record,
@@ -286,8 +291,8 @@ impl Trc {
 
 /// Checks that only columns of a status follow its type. They differ between versions, and none is a time: that is the next
 /// line's, when the break between both is damaged.
-fn single_line<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), Trouble> {
-    if words.any(|word| word.contains('.')) { Err(bad("two lines in one")) } else { Ok(()) }
+fn single_line<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Result<(), Trouble> {
+    if words.any(|word| word.contains(&b'.')) { Err(bad("two lines in one")) } else { Ok(()) }
 }
 
 /// The length and the DLC, of which a line has one.
@@ -304,11 +309,106 @@ fn lengths(kind: Kind, length: Option<u8>, dlc: Option<u8>) -> Option<(u8, u8)> 
     }
 }
 
+fn take_direction(cursor: &mut Cursor) -> Option<Direction> {
+    match cursor.take(b"Rx") {
+        Some(()) => Some(Direction::Received),
+        None => cursor.take(b"Tx").map(|()| Direction::Sent),
+    }
+}
+
 impl ReadLine for Trc {
-    fn read(&mut self, line: &str, context: &mut Context, entry: &mut Record) -> Result<bool, Trouble> {
-        match line.trim_start_matches('\u{feff}').strip_prefix(';') {
-            Some(comment) => self.comment(comment).map(|()| false),
+    /// Reads a line of a classic data frame: numbers between spaces, one or more behind each.
+    #[inline]
+    fn quick(&mut self, line: &[u8], context: &mut Context, entry: &mut Record) -> Option<()> {
+        let mut cursor = Cursor { rest: line };
+        let (mut offset_ns, mut id, mut length, mut dlc) = (None, None, None, None);
+        let (mut channel, mut direction) = (1, None);
+        cursor.spaces();
+        if !cursor.rest.first()?.is_ascii_digit() {
+            return None;
+        }
+        for column in &self.columns {
+            match column {
+                C::Data => break,
+                C::Number | C::Other => cursor.word()?,
+                C::Offset => offset_ns = Some(cursor.decimal_ns(MS)?.0),
+                C::Type if cursor.take(b"DT").is_some() => {}
+                C::Type => direction = direction.or(Some(take_direction(&mut cursor)?)),
+                C::Bus => channel = cursor.digit()?.into(),
+                C::Identifier => id = Some(cursor.hex()?),
+                C::Direction => direction = Some(take_direction(&mut cursor)?),
+                C::Length => length = Some(cursor.digit()?),
+                C::Dlc => dlc = Some(cursor.digit()?),
+            }
+            cursor.take(b" ")?;
+            cursor.spaces();
+        }
+        let ((id, digits), len) = (id?, dlc.or(length)?);
+        entry.frame = Frame::default();
+        let count = separated_hex_bytes(cursor.rest, b' ', &mut entry.frame.data)?;
+        if count != usize::from(len) || len > 8 || id > EFF_MASK {
+            return None;
+        }
+        let is_extended = digits > 4 || id > SFF_MASK;
+        (entry.frame.can_id, entry.frame.len) = (if is_extended { id | EFF_FLAG } else { id }, len);
+        (entry.stamp_ns, entry.direction) = (self.start.ns(context).saturating_add(offset_ns?), direction);
+        entry.bus = self.channels.number(channel, &mut context.names).ok()?;
+        Some(())
+    }
+
+    fn read(&mut self, line: &[u8], context: &mut Context, entry: &mut Record) -> Result<bool, Trouble> {
+        match without_byte_order_marks(line).strip_prefix(b";") {
+            Some(comment) => self.comment(&text(comment)).map(|()| false),
             None => self.frame(line, context, entry),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::tests::{any_changes, check_quick};
+    use proptest::prelude::*;
+
+    /// A reader behind these lines.
+    fn reader<'a>(head: &'a [&str]) -> impl Fn(&mut Context) -> Trc + 'a {
+        move |context| {
+            let mut reader = Trc::default();
+            for line in head {
+                reader.read(line.as_bytes(), context, &mut Record::default()).unwrap();
+            }
+            reader
+        }
+    }
+
+    const V2_1: &[&str] =
+        &[";$FILEVERSION=2.1", ";$STARTTIME=44548.6028595139", ";$COLUMNS=N,O,T,B,I,d,R,L,D"];
+    const V1_1: &[&str] = &[";$FILEVERSION=1.1"];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn quick_reads_the_same_as_read_or_nothing(
+            line in " {0,3}[0-9]{1,3}\\)? {1,3}[0-9]{1,9}\\.[0-9]{1,7} {1,2}(DT|DT|FD|RR|Tx) [0-9]{1,2} {1,2}[0-9A-F]{3,8} (Rx|Tx) -  [0-9]( [0-9A-F]{2}){0,9} ?",
+            old in " {0,3}[0-9]{1,3}\\) {1,3}[0-9]{1,9}\\.[0-9]{1,7} {1,2}(Rx|Tx|Warng) {1,2}[0-9A-F]{3,8}  [0-9]( [0-9A-F]{2}){0,9}",
+            changes in any_changes(),
+        ) {
+            check_quick(reader(V2_1), &line, &changes);
+            check_quick(reader(V1_1), &old, &changes);
+        }
+
+        #[test]
+        fn quick_reads_every_classic_data_frame_with_data(
+            number in 1..9_999_999, offset_us in 0..100_000_000_000u64, id in 0..0x2000_0000u32, data in prop::collection::vec(any::<u8>(), 1..9),
+        ) {
+            let (ms, us, length) = (offset_us / 1000, offset_us % 1000, data.len());
+            let data: Vec<_> = data.iter().map(|byte| format!("{byte:02X}")).collect();
+            let data = data.join(" ");
+            let line = format!("{number:7} {ms:9}.{us:03} DT  1 {id:08X} Rx -  {length}    {data}");
+            prop_assert!(check_quick(reader(V2_1), &line, &[]), "{line}");
+            let line = format!("{number:6})  {ms:9}.{us:03}  Rx     {:04X}  {length}  {data}", id & 0x7FF);
+            prop_assert!(check_quick(reader(V1_1), &line, &[]), "{line}");
         }
     }
 }
