@@ -107,6 +107,18 @@ fn identify(blocks: &mut Blocks) -> Result<bool, Trouble> {
     Ok(head[16..24] == *WRITTEN_HERE)
 }
 
+/// The stamp of a time in seconds since `start_ns`; `None`: it is before 1970, or too late for 64 bits.
+#[inline]
+fn stamp_ns(start_ns: u64, seconds: f64) -> Option<u64> {
+    let ns = (seconds * 1e9).round();
+    // Each of these numbers is below 2^63.
+    if (0.0..9e18).contains(&ns) {
+        return start_ns.checked_add(ns as u64);
+    }
+    let ns = ns.is_finite().then_some(ns as i128)?;
+    u64::try_from(ns.saturating_add(start_ns.into())).ok()
+}
+
 impl Groups {
     /// Reads the groups of the file, and the first frame of each.
     fn open(blocks: &mut Blocks, context: &mut Context) -> Result<Self, Trouble> {
@@ -203,9 +215,9 @@ impl Groups {
             }
             Err(other) => return Err(other),
         };
-        let ns = (logged.seconds * 1e9).round();
-        let stamp_ns = if ns.is_finite() { (ns as i128).saturating_add(self.start_ns.into()) } else { -1 };
-        let Ok(stamp_ns) = u64::try_from(stamp_ns) else { return wrong("a stamp outside of 1970…2554") };
+        let Some(stamp_ns) = stamp_ns(self.start_ns, logged.seconds) else {
+            return wrong("a stamp outside of 1970…2554");
+        };
         let bus = match self.is_of_canter {
             true => self.buses[at],
             false => self.channels.number(logged.channel, &mut context.names)?,
@@ -247,5 +259,26 @@ impl Decode for Mdf {
 
     fn place(&self, _source: &Source) -> String {
         format!("byte {}", self.blocks.as_ref().map_or(0, |blocks| blocks.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stamp_ns;
+
+    #[test]
+    fn a_stamp_is_within_64_bits_of_ns_since_1970() {
+        for (start_ns, seconds, stamp) in [
+            (5, 1.5, Some(1_500_000_005)),
+            (5, -1e-9, Some(4)),
+            (5, -6e-9, None),
+            (0, 1e10, Some(10_000_000_000_000_000_000)),
+            (0, 2e10, None),
+            (10_000_000_000_000_000_000, 8.9e9, None),
+            (0, f64::NAN, None),
+            (0, f64::INFINITY, None),
+        ] {
+            assert_eq!(stamp_ns(start_ns, seconds), stamp, "{start_ns} {seconds}");
+        }
     }
 }

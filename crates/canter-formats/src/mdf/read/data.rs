@@ -2,13 +2,16 @@
 
 use super::blocks::Blocks;
 use crate::trouble::{Trouble, wrong};
-use flate2::read::ZlibDecoder;
-use std::{collections::VecDeque, io::Read};
+use flate2::{Decompress, FlushDecompress, Status};
+use std::collections::VecDeque;
 
 /// The size of one read from a block that is not deflated, in bytes.
 const READ_BYTES: u64 = 256 << 10;
 /// The largest block that is unpacked into memory, in bytes; the standard allows 4 MB.
 const UNPACKED_BYTES_MAX: u64 = 8 << 20;
+
+/// How many bytes a byte of deflated data unpacks to at most, by zlib's technical details.
+const DEFLATED_RATIO_MAX: u64 = 1032;
 
 /// The bytes of a group, read from beginning to end.
 #[derive(Default)]
@@ -113,9 +116,13 @@ fn unpack(block: &[u8], out: &mut Vec<u8>) -> Result<(), Trouble> {
     }
     let packed = usize::try_from(packed_length).ok().and_then(|length| packed.get(..length));
     let packed = packed.ok_or_else(|| damaged("a block shorter than its data"))?;
-    let mut bytes = Vec::new();
-    let unpacked = ZlibDecoder::new(packed).take(length + 1).read_to_end(&mut bytes);
-    if unpacked.is_err() || bytes.len() as u64 != length {
+    if length / DEFLATED_RATIO_MAX > packed_length {
+        return Err(damaged("a block that cannot be unpacked"));
+    }
+    // A block that is unpacked by one call goes to its place without a window between.
+    let mut bytes = Vec::with_capacity(length as usize + 1);
+    let unpacked = Decompress::new(true).decompress_vec(packed, &mut bytes, FlushDecompress::Finish);
+    if !matches!(unpacked, Ok(Status::StreamEnd)) || bytes.len() as u64 != length {
         return Err(damaged("a block that cannot be unpacked"));
     }
     match head[2] {

@@ -11,7 +11,7 @@ use crate::{
 };
 use canter_frame::{
     Direction, Frame,
-    frame::{EFF_MASK, SFF_MASK, dlc_of_len, len_of_dlc},
+    frame::{EFF_FLAG, EFF_MASK, SFF_MASK, dlc_of_len, len_of_dlc},
 };
 
 /// The kind of a group's frames.
@@ -75,13 +75,18 @@ struct Place {
 }
 
 impl Place {
+    /// The number, where the record has eight bytes from its first one on, and it is in these: one load has it, and the mask
+    /// takes off the other columns. Most numbers are there.
+    #[inline]
+    fn quick_value_in(self, record: &[u8]) -> Option<u64> {
+        let eight = record.get(self.byte..)?.first_chunk()?;
+        (self.bytes <= 8).then(|| u64::from_le_bytes(*eight) >> self.bit & self.mask)
+    }
+
     #[inline]
     fn value_in(self, record: &[u8]) -> u64 {
-        // Most numbers have other columns behind them: one load has them, and the mask takes off the rest.
-        if let Some(eight) = record.get(self.byte..self.byte + 8)
-            && self.bytes <= 8
-        {
-            return u64::from_le_bytes(array(eight)) >> self.bit & self.mask;
+        if let Some(value) = self.quick_value_in(record) {
+            return value;
         }
         let bytes = &record[self.byte..self.byte + self.bytes];
         if let [byte] = *bytes {
@@ -105,8 +110,18 @@ enum Number {
 }
 
 impl Number {
-    #[inline]
+    #[inline(always)] // a frame has ten numbers
     fn value_in(&self, record: &[u8]) -> u64 {
+        if let Self::Raw(place) = self
+            && let Some(value) = place.quick_value_in(record)
+        {
+            return value;
+        }
+        self.any_value_in(record)
+    }
+
+    #[inline(never)]
+    fn any_value_in(&self, record: &[u8]) -> u64 {
         match self {
             Self::Raw(place) => place.value_in(record),
             Self::Constant(value) => *value,
@@ -434,6 +449,39 @@ impl Layout {
             Some(0) => Some(Direction::Received),
             Some(_) => Some(Direction::Sent),
         };
+        let (frame, flaw) = match self.classic(&fields, record) {
+            Some(frame) => (frame, None),
+            None => self.any_frame(fields, record, kernel_classes, separate)?,
+        };
+        let flaw = flaw.or((!marked && wide && !fields.error).then_some(Flawed::IDENTIFIER));
+        let flaw = flaw.or((invalid && (!fields.error || kernel_classes)).then_some(Flawed::INVALID));
+        Ok(Logged { seconds, channel, frame, direction, flaw })
+    }
+
+    /// The frame of a record, if it is a classic data frame that has a length, no other DLC, and its payload in the record.
+    #[inline]
+    fn classic(&self, fields: &Fields, record: &[u8]) -> Option<Frame> {
+        let Payload::Inside(start, room) = self.payload else { return None };
+        let is_classic = !(fields.rtr || fields.fd || fields.error);
+        if !is_classic || fields.len > 8 || fields.dlc != fields.len || room < usize::from(fields.len) {
+            return None;
+        }
+        let eight = u64::from_le_bytes(*record.get(start..)?.first_chunk()?);
+        let beyond = u64::MAX.checked_shl(8 * u32::from(fields.len)).unwrap_or(0);
+        let mut frame = Frame::default();
+        (frame.can_id, frame.len) = (fields.id | if fields.extended { EFF_FLAG } else { 0 }, fields.len);
+        frame.data[..8].copy_from_slice(&(eight & !beyond).to_le_bytes());
+        Some(frame)
+    }
+
+    /// The frame of any record, and the kind of its flaw.
+    fn any_frame(
+        &self,
+        fields: Fields,
+        record: &[u8],
+        kernel_classes: bool,
+        separate: impl FnOnce(u64, &mut [u8; 64]) -> Result<usize, Trouble>,
+    ) -> Result<(Frame, Option<&'static str>), Trouble> {
         let mut bytes = [0; 64];
         let mut apart = None;
         let count = match self.payload {
@@ -445,14 +493,10 @@ impl Layout {
                 length.min(bytes.len())
             }
         };
-        if fields.error && !kernel_classes {
-            return Ok(Logged { seconds, channel, frame: error_frame(), direction, flaw: None });
+        match fields.error && !kernel_classes {
+            true => Ok((error_frame(), None)),
+            false => frame(fields, self.dlc.is_some(), &bytes[..count], apart),
         }
-        let has_dlc = self.dlc.is_some();
-        let (frame, flaw) = frame(fields, has_dlc, &bytes[..count], apart)?;
-        let flaw = flaw.or((!marked && wide && !fields.error).then_some(Flawed::IDENTIFIER));
-        let flaw = flaw.or(invalid.then_some(Flawed::INVALID));
-        Ok(Logged { seconds, channel, frame, direction, flaw })
     }
 }
 
@@ -587,4 +631,71 @@ fn frame(
     }
     let frame = fields.frame(&bytes[..fields.len.into()]).map_err(damaged)?;
     Ok((frame, flawed.then_some(Flawed::LENGTH)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Records of a frame's payload of this many bytes; the other columns are not looked at.
+    fn layout(room: usize, dlc: bool) -> Layout {
+        let place = Place { byte: 0, bytes: 1, bit: 0, mask: 0xFF };
+        Layout {
+            kind: Kind::Data,
+            name: String::new(),
+            record_id: 0,
+            record_bytes: 16,
+            time: Time { raw: RawTime::Double(0), offset: 0.0, factor: 1.0 },
+            channel: None,
+            id: None,
+            extended: None,
+            dlc: dlc.then_some(Number::Raw(place)),
+            len: None,
+            direction: None,
+            fd: None,
+            brs: None,
+            esi: None,
+            payload: Payload::Inside(2, room),
+            invalid: Vec::new(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_classic_frame_is_the_one_that_any_frame_would_be(
+            record: [u8; 16], id in 0..=EFF_MASK, extended: bool, dlc in 0..12u8, len in 0..12u8, kinds in 0..16u8, room in 0..=14usize, has_dlc: bool,
+        ) {
+            let [rtr, fd, error, same] = [0, 1, 2, 3].map(|bit| kinds >> bit & 1 != 0);
+            let is_plain = dlc % 2 == 0;
+            let fields = Fields {
+                id: if extended { id } else { id & SFF_MASK },
+                extended,
+                rtr: rtr && !is_plain,
+                fd: fd && !is_plain,
+                brs: false,
+                esi: false,
+                error: error && !is_plain,
+                dlc: if same { len } else { dlc },
+                len,
+            };
+            let layout = layout(room, has_dlc);
+            if let Some(found) = layout.classic(&fields, &record) {
+                let any = layout.any_frame(fields, &record, true, |_, _| unreachable!());
+                prop_assert_eq!(any.ok(), Some((found, None)));
+            }
+            if is_plain && same && len <= 8 && room >= usize::from(len) {
+                prop_assert!(layout.classic(&fields, &record).is_some());
+            }
+        }
+
+        #[test]
+        fn a_number_with_eight_bytes_behind_it_is_the_same_as_one_at_the_end(
+            record: [u8; 16], byte in 0..7usize, bit in 0..8u8, bits in 1..=64u32,
+        ) {
+            let bytes = (u32::from(bit) + bits).div_ceil(8) as usize;
+            let place = Place { byte, bytes, bit, mask: u64::MAX >> (64 - bits) };
+            prop_assert_eq!(place.value_in(&record), place.value_in(&record[..byte + bytes]));
+        }
+    }
 }
