@@ -108,14 +108,24 @@ pub(crate) fn expected<T>(position: usize, expected: Expected) -> Result<T, Text
     Err(TextError { position, expected })
 }
 
-/// The value of a hex digit of either case.
-pub(crate) fn nibble(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
+/// The value of each hex digit of either case; of other bytes 0xFF. A processor cannot guess whether the next digit is a
+/// letter, so that comparing costs more than one load.
+const NIBBLES: [u8; 256] = {
+    let mut values = [0xFF; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        values[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
     }
+    values
+};
+
+/// The value of a hex digit of either case.
+#[inline]
+pub(crate) fn nibble(byte: u8) -> Option<u8> {
+    let value = NIBBLES[usize::from(byte)];
+    (value < 16).then_some(value)
 }
 
 impl FromStr for Frame {

@@ -2,6 +2,7 @@
 //! DROPCOUNT comments are counted as frames that the recording has lost.
 
 use crate::{
+    cursor::Cursor,
     format::{Context, Decode, SNIFF_BYTES, Source},
     trouble::{Trouble, wrong},
 };
@@ -60,19 +61,14 @@ fn is_xl(line: &str) -> bool {
 /// Reads a common line like `LogLine`, in a fraction of its time; `None`: `LogLine` has to read the line.
 #[inline]
 fn quick(line: &[u8]) -> Option<(u64, &str, Frame, Option<Direction>)> {
-    let point = line.iter().take(20).position(|&byte| byte == b'.')?;
-    let unit = match (line.get(point + 7), line.get(point + 10)) {
-        (Some(b')'), _) => 1000,
-        (_, Some(b')')) => 1,
-        _ => return None,
-    };
-    let end = if unit == 1 { point + 10 } else { point + 7 };
-    let seconds = digits(line.get(1..point)?)?;
-    let stamp_ns = seconds.checked_mul(1_000_000_000)?.checked_add(digits(&line[point + 1..end])? * unit)?;
-    let mut rest = line.get(end + 2..)?;
-    if line.first() != Some(&b'(') || line[end + 1] != b' ' {
+    let mut cursor = Cursor { rest: line };
+    cursor.take(b"(")?;
+    let (stamp_ns, places) = cursor.decimal_ns(9)?;
+    cursor.take(b") ")?;
+    if !matches!(places, 6 | 9) {
         return None;
     }
+    let mut rest = cursor.rest;
     // candump pads names to the width of the longest.
     while let [b' ', more @ ..] = rest {
         rest = more;
@@ -88,12 +84,6 @@ fn quick(line: &[u8]) -> Option<(u64, &str, Frame, Option<Direction>)> {
         frame => (frame, None),
     };
     Some((stamp_ns, interface, parse_frame(frame).ok()?, direction))
-}
-
-/// Reads a number of 1…11 digits.
-fn digits(text: &[u8]) -> Option<u64> {
-    let digit = |number: u64, &byte: &u8| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0'));
-    if text.is_empty() || text.len() > 11 { None } else { text.iter().try_fold(0, digit) }
 }
 
 impl Decode for CandumpLog {
