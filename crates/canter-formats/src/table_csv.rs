@@ -309,20 +309,26 @@ mod tests {
 
         #[test]
         fn quick_reads_the_same_as_read_or_nothing(
-            line in "[0-9]{1,11}\\.[0-9]{1,10},0x[0-9a-f]{1,8},[01],[01]{0,1}0?,0,[0-9],([A-Za-z0-9+/]{4}){0,3}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?",
+            line in concat!(
+                "[0-9]{1,11}\\.[0-9]{1,10},0x[0-9a-f]{1,8},[01],[01]{0,1}0?,0,[0-9],",
+                "([A-Za-z0-9+/]{4}){0,3}([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?",
+            ),
             changes in any_changes(),
         ) {
             check_quick(begun, &line, &changes);
         }
 
         #[test]
-        fn quick_reads_every_classic_data_frame(
+        fn quick_reads_every_classic_data_frame_and_a_changed_one_as_read(
             stamp_us in 0..4_000_000_000_000_000u64, id in 0..0x2000_0000u32, extended in 0..2, length in 0..9usize,
+            changes in any_changes(),
         ) {
-            let data = ["", "KA==", "KKA=", "KKBJ", "KKBJkQ==", "KKBJkeA=", "KKBJkeAq", "KKBJkeAqvQ==", "KKBJkeAqvXc="][length];
+            let data = ["", "KA==", "KKA=", "KKBJ", "KKBJkQ==", "KKBJkeA=", "KKBJkeAq", "KKBJkeAqvQ==", "KKBJkeAqvXc="];
+            let data = data[length];
             let stamp = format!("{}.{:06}", stamp_us / 1_000_000, stamp_us % 1_000_000);
             let line = format!("{stamp},{id:#x},{extended},0,0,{length},{data}");
             prop_assert!(check_quick(begun, &line, &[]), "{line}");
+            check_quick(begun, &line, &changes);
         }
     }
 

@@ -383,15 +383,32 @@ mod tests {
 
     const V2_1: &[&str] =
         &[";$FILEVERSION=2.1", ";$STARTTIME=44548.6028595139", ";$COLUMNS=N,O,T,B,I,d,R,L,D"];
+    const LINE: &str = "      1     17535.400 DT 1  00000100 Tx -  2    00 01";
     const V1_1: &[&str] = &[";$FILEVERSION=1.1"];
+
+    #[test]
+    fn a_blank_that_is_no_space_is_one_all_the_same() {
+        for blank in ["\r", "\t", "\x0c", "\x0b"] {
+            for (at, _) in LINE.char_indices() {
+                check_quick(reader(V2_1), &format!("{}{blank}{}", &LINE[..at], &LINE[at + 1..]), &[]);
+            }
+        }
+        assert!(check_quick(reader(V2_1), LINE, &[]));
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
         fn quick_reads_the_same_as_read_or_nothing(
-            line in " {0,3}[0-9]{1,3}\\)? {1,3}[0-9]{1,9}\\.[0-9]{1,7} {1,2}(DT|DT|FD|RR|Tx) [0-9]{1,2} {1,2}[0-9A-F]{3,8} (Rx|Tx) -  [0-9]( [0-9A-F]{2}){0,9} ?",
-            old in " {0,3}[0-9]{1,3}\\) {1,3}[0-9]{1,9}\\.[0-9]{1,7} {1,2}(Rx|Tx|Warng) {1,2}[0-9A-F]{3,8}  [0-9]( [0-9A-F]{2}){0,9}",
+            line in concat!(
+                " {0,3}[0-9]{1,3}\\)? {1,3}[0-9]{1,9}\\.[0-9]{1,7} {1,2}(DT|DT|FD|RR|Tx) [0-9]{1,2} ",
+                "{1,2}[0-9A-F]{3,8} (Rx|Tx) -  [0-9]( [0-9A-F]{2}){0,9} ?",
+            ),
+            old in concat!(
+                " {0,3}[0-9]{1,3}\\) {1,3}[0-9]{1,9}\\.[0-9]{1,7} {1,2}(Rx|Tx|Warng) ",
+                "{1,2}[0-9A-F]{3,8}  [0-9]( [0-9A-F]{2}){0,9}",
+            ),
             changes in any_changes(),
         ) {
             check_quick(reader(V2_1), &line, &changes);
@@ -399,16 +416,19 @@ mod tests {
         }
 
         #[test]
-        fn quick_reads_every_classic_data_frame_with_data(
-            number in 1..9_999_999, offset_us in 0..100_000_000_000u64, id in 0..0x2000_0000u32, data in prop::collection::vec(any::<u8>(), 1..9),
+        fn quick_reads_every_classic_data_frame_with_data_and_a_changed_one_as_read(
+            number in 1..9_999_999, offset_us in 0..100_000_000_000u64, id in 0..0x2000_0000u32,
+            data in prop::collection::vec(any::<u8>(), 1..9), changes in any_changes(),
         ) {
             let (ms, us, length) = (offset_us / 1000, offset_us % 1000, data.len());
             let data: Vec<_> = data.iter().map(|byte| format!("{byte:02X}")).collect();
             let data = data.join(" ");
             let line = format!("{number:7} {ms:9}.{us:03} DT  1 {id:08X} Rx -  {length}    {data}");
             prop_assert!(check_quick(reader(V2_1), &line, &[]), "{line}");
+            check_quick(reader(V2_1), &line, &changes);
             let line = format!("{number:6})  {ms:9}.{us:03}  Rx     {:04X}  {length}  {data}", id & 0x7FF);
             prop_assert!(check_quick(reader(V1_1), &line, &[]), "{line}");
+            check_quick(reader(V1_1), &line, &changes);
         }
     }
 }

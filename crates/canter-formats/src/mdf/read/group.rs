@@ -664,7 +664,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_classic_frame_is_the_one_that_any_frame_would_be(
-            record: [u8; 16], id in 0..=EFF_MASK, extended: bool, dlc in 0..12u8, len in 0..12u8, kinds in 0..16u8, room in 0..=14usize, has_dlc: bool,
+            record: [u8; 16], id in 0..=EFF_MASK, extended: bool, dlc in 0..12u8, len in 0..12u8,
+            kinds in 0..16u8, room in 0..=14usize, has_dlc: bool,
         ) {
             let [rtr, fd, error, same] = [0, 1, 2, 3].map(|bit| kinds >> bit & 1 != 0);
             let is_plain = dlc % 2 == 0;
