@@ -847,13 +847,15 @@ def catching_up():
     wire.start("A", frame(0x100), LOAD=1000)
     # How long a program waits for its next turn, against how late the wire is meanwhile.
     longest, before = 0, time.monotonic_ns()
-    while wire.bus("A")["late_ns_max"] < 600e6:
+    while wire.bus("A")["late_ns_max"] < 600000000:
         now = time.monotonic_ns()
         longest, before = max(longest, now - before), now
     stats = wire.bus("A")
     wire.command(SOURCE_STOP, {BUS: "A"})
     equal("slips", stats["slips"], 0)
-    between("wait for a turn, ns", 0, longest, stats["late_ns_max"] // 2)
+    # PREEMPT_RT hands frames over in FIFO threads, which come before programs for 950 ms of a second.
+    most = 960000000 if "PREEMPT_RT" in os.uname().version else stats["late_ns_max"] // 2
+    between("wait for a turn, ns", 0, longest, most)
     for name in names:
         wire.delete(name)
     return f"{stats['late_ns_max'] // 1000000} ms late, a program waits {longest // 1000000} ms at most"

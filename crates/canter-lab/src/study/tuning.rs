@@ -130,7 +130,7 @@ fn handlers_are_threads() -> bool {
     let has = |path: &str, word: &str| {
         fs::read_to_string(path).is_ok_and(|text| text.split_whitespace().any(|known| known == word))
     };
-    has("/sys/kernel/realtime", "1") || has("/proc/cmdline", "threadirqs")
+    has("/proc/version", "PREEMPT_RT") || has("/proc/cmdline", "threadirqs")
 }
 
 /// The process numbers of the threads that do the work of these interfaces' interrupts.
