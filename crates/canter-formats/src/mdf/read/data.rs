@@ -10,6 +10,8 @@ const READ_BYTES: u64 = 256 << 10;
 /// The largest block that is unpacked into memory, in bytes; the standard allows 4 MB.
 const UNPACKED_BYTES_MAX: u64 = 8 << 20;
 
+/// The rows that are transposed together.
+const TILE_ROWS: usize = 256;
 /// How many bytes a byte of deflated data unpacks to at most, by zlib's technical details.
 const DEFLATED_RATIO_MAX: u64 = 1032;
 
@@ -138,10 +140,12 @@ fn unpack(block: &[u8], out: &mut Vec<u8>) -> Result<(), Trouble> {
 fn transpose(bytes: &[u8], width: usize, out: &mut Vec<u8>) {
     let (start, rows) = (out.len(), bytes.len() / width);
     out.resize(start + rows * width, 0);
-    let records = &mut out[start..];
-    for (at, column) in bytes.chunks_exact(rows.max(1)).take(width).enumerate() {
-        for (record, &byte) in records.chunks_exact_mut(width).zip(column) {
-            record[at] = byte;
+    // Some rows at a time, so that they stay in the processor's cache for all columns.
+    for (tile, records) in out[start..].chunks_mut(width.saturating_mul(TILE_ROWS)).enumerate() {
+        for (at, column) in bytes.chunks_exact(rows).take(width).enumerate() {
+            for (record, &byte) in records.chunks_exact_mut(width).zip(&column[tile * TILE_ROWS..]) {
+                record[at] = byte;
+            }
         }
     }
     out.extend_from_slice(&bytes[rows * width..]);
