@@ -178,15 +178,29 @@ impl Reader {
     ///
     /// # Errors
     /// The damage of the file and its place; the file cannot be read any further.
+    #[inline]
     pub fn next_record(&mut self) -> Result<Option<Record>> {
+        self.next_ref().map(Option::<&Record>::copied)
+    }
+
+    /// Reads the next frame as [`next_record`](Self::next_record) does, and lends it.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn next_ref(&mut self) -> Result<Option<&Record>> {
+        Ok(if self.advance()? { Some(&self.entry) } else { None })
+    }
+
+    /// Reads the next frame into `entry`; `false`: there is none.
+    fn advance(&mut self) -> Result<bool> {
         if self.ended {
-            return Ok(None);
+            return Ok(false);
         }
         loop {
             match self.decoder.next(&mut self.source, &mut self.context, &mut self.entry) {
                 Ok(true) => {
                     self.frames += 1;
-                    return Ok(Some(self.entry));
+                    return Ok(true);
                 }
                 Err(trouble) if self.context.salvage && self.skip(&trouble) => continue,
                 Err(trouble) if !self.context.salvage => {
@@ -195,7 +209,7 @@ impl Reader {
                 }
                 _ => self.ended = true,
             }
-            return Ok(None);
+            return Ok(false);
         }
     }
 

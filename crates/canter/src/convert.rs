@@ -201,7 +201,7 @@ impl Conversion<'_> {
     fn run(&mut self, progress: &ProgressBar, report: &mut Report) -> failure::Result<()> {
         let stop = watch_signals()?;
         let mut read = 0u64;
-        while let Some((input, mut entry)) = self.merge.next()? {
+        while let Some(input) = self.merge.next()? {
             read += 1;
             if read.is_multiple_of(CHECK_FRAMES) {
                 progress.set_position(self.merge.bytes());
@@ -210,17 +210,16 @@ impl Conversion<'_> {
                     return Err(Failure::new(Exit::Interrupted, message));
                 }
             }
-            let Some(bus) = self.choice.bus(input, &entry, |bus| self.merge.name(input, bus)) else {
-                continue;
-            };
+            let chosen = self.choice.bus(input, self.merge.record(), |bus| self.merge.name(input, bus));
+            let Some(bus) = chosen else { continue };
             if bus.index() == self.buses.len() {
                 self.buses.push(Bus::new(self.choice.name(bus)));
                 let name = self.choice.name(bus);
                 self.writer.interface(name).map_err(output_failure)?;
             }
-            entry.bus = bus;
-            self.writer.frame(&entry).map_err(output_failure)?;
-            self.buses[bus.index()].count(&entry);
+            self.merge.put_onto(bus);
+            self.writer.frame(self.merge.record()).map_err(output_failure)?;
+            self.buses[bus.index()].count(self.merge.record());
         }
         report.read = read;
         report.backwards = self.merge.backwards();

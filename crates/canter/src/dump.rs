@@ -247,7 +247,8 @@ impl Arguments {
         // A progress bar would stand between the lines.
         let common = Common { quiet: true, ..common.clone() };
         let mut frames = Selected::open("dump", paths, &self.selection, &common)?;
-        while let Some(record) = frames.next()? {
+        while frames.next()? {
+            let record = frames.record();
             let line = line::Line {
                 interface: frames.name(record.bus),
                 frame: &record.frame,

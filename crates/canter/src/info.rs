@@ -109,12 +109,13 @@ impl Arguments {
     fn census(&self, paths: &[PathBuf], common: &Common) -> failure::Result<(Census, Ending)> {
         let mut frames = Selected::open("info", paths, &self.selection, common)?;
         let mut census = Census::default();
-        while let Some(record) = frames.next()? {
+        while frames.next()? {
+            let record = frames.record();
             if record.bus.index() == census.buses.len() {
                 let name = frames.name(record.bus);
                 census.add_bus(name, self.rate(name));
             }
-            census.count(&record);
+            census.count(record);
         }
         census.finish();
         let names = frames.names();

@@ -77,8 +77,11 @@ impl<'a> Frames<'a> {
     ) -> failure::Result<Option<()>> {
         match self {
             Self::Recordings(selected) => {
-                let Some(record) = selected.next()? else { return Ok(None) };
-                take(record.bus.index(), selected.name(record.bus), &record)?;
+                if !selected.next()? {
+                    return Ok(None);
+                }
+                let record = selected.record();
+                take(record.bus.index(), selected.name(record.bus), record)?;
                 Ok(Some(()))
             }
             Self::Interfaces(live) => live.next(take),

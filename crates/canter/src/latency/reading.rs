@@ -140,7 +140,8 @@ impl Recorded {
     ) -> failure::Result<Ending> {
         let mut frames = Selected::open("latency", &self.files, &self.selection, common)?;
         let (mut direct, mut routed) = (Clock::default(), Clock::default());
-        while let Some(record) = frames.next()? {
+        while frames.next()? {
+            let record = frames.record();
             let name = frames.name(record.bus);
             let (end, clock) = match name {
                 _ if name == gateway.routed => (End::Routed, &mut routed),

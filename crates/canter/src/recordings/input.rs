@@ -155,21 +155,21 @@ impl Inputs {
         Some(self.inputs[at].head?.stamp_ns)
     }
 
-    /// Takes an input's next frame.
+    /// Takes an input's next frame; `false`: there is none.
     #[inline]
-    pub fn take(&mut self, at: usize) -> failure::Result<Option<Record>> {
-        let head = self.inputs[at].head;
-        self.taken_controller = self.inputs[at].head_controller;
-        if head.is_some() {
-            if self.inputs[at].reader.is_none() {
-                self.reopen(at)?;
-            }
-            if let Err(failure) = self.advance(at) {
-                self.inputs[at].head = None;
-                self.failure = Some(failure);
-            }
+    pub fn take(&mut self, at: usize, taken: &mut Record) -> failure::Result<bool> {
+        let input = &self.inputs[at];
+        self.taken_controller = input.head_controller;
+        let Some(head) = &input.head else { return Ok(false) };
+        *taken = *head;
+        if input.reader.is_none() {
+            self.reopen(at)?;
         }
-        Ok(head)
+        if let Err(failure) = self.advance(at) {
+            self.inputs[at].head = None;
+            self.failure = Some(failure);
+        }
+        Ok(true)
     }
 
     /// The controller's stamp of the frame that was taken last, if its recording has one.
@@ -189,7 +189,7 @@ impl Inputs {
     fn advance(&mut self, at: usize) -> failure::Result<()> {
         let input = &mut self.inputs[at];
         let Some(reader) = &mut input.reader else { return Ok(()) };
-        input.head = reader.next_record().map_err(recording_failure)?;
+        input.head = reader.next_ref().map_err(recording_failure)?.copied();
         input.head_controller = reader.controller_stamp();
         match input.head {
             Some(_) => input.frames += 1,
@@ -270,7 +270,8 @@ mod tests {
         for n in 1..=4 {
             for at in 0..5 {
                 assert_eq!(inputs.stamp_ns(at), Some(n * 1_000_000_000 + at as u64 * 1000));
-                let record = inputs.take(at).unwrap().unwrap();
+                let mut record = Record::default();
+                assert!(inputs.take(at, &mut record).unwrap());
                 assert_eq!(record.frame.to_string(), format!("00{n}#0{at}"));
                 let bus = if n > 1 { at } else { 9 };
                 assert_eq!(inputs.name(at, record.bus), format!("can{bus}"));

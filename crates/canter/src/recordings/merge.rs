@@ -45,6 +45,8 @@ pub struct Merge {
     /// To sort, frames are held back until a stamp is newer by this, in ns; `None`: frames are not sorted.
     window_ns: Option<u64>,
     held: BinaryHeap<Reverse<Held>>,
+    /// The frame that [`next`](Self::next) has found last.
+    record: Record,
     newest_ns: u64,
     frames_read: u64,
     last_ns: u64,
@@ -59,6 +61,7 @@ impl Merge {
             inputs,
             window_ns,
             held: BinaryHeap::new(),
+            record: Record::default(),
             newest_ns: 0,
             frames_read: 0,
             last_ns: 0,
@@ -66,33 +69,45 @@ impl Merge {
         }
     }
 
-    /// The next frame, and the index of its recording.
+    /// Finds the next frame, and returns the index of its recording.
     #[inline]
-    pub fn next(&mut self) -> failure::Result<Option<(usize, Record)>> {
+    pub fn next(&mut self) -> failure::Result<Option<usize>> {
         let next = if self.window_ns.is_some() { self.sorted()? } else { self.oldest()? };
-        if let Some((_, entry)) = &next {
-            self.backwards += u64::from(entry.stamp_ns < self.last_ns);
-            self.last_ns = entry.stamp_ns;
+        if next.is_some() {
+            self.backwards += u64::from(self.record.stamp_ns < self.last_ns);
+            self.last_ns = self.record.stamp_ns;
         }
         Ok(next)
     }
 
-    /// The oldest of the recordings' next frames.
+    /// The frame that [`next`](Self::next) has found last.
     #[inline]
-    fn oldest(&mut self) -> failure::Result<Option<(usize, Record)>> {
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Puts that frame onto another bus.
+    #[inline]
+    pub fn put_onto(&mut self, bus: BusId) {
+        self.record.bus = bus;
+    }
+
+    /// Finds the oldest of the recordings' next frames.
+    #[inline]
+    fn oldest(&mut self) -> failure::Result<Option<usize>> {
         self.inputs.check()?;
         let Some(mut first) = self.order.peek_mut() else { return Ok(None) };
         let at = first.0.1;
-        let entry = self.inputs.take(at)?;
+        let is_there = self.inputs.take(at, &mut self.record)?;
         match self.inputs.stamp_ns(at) {
             Some(stamp_ns) => first.0.0 = stamp_ns,
             None => drop(PeekMut::pop(first)),
         }
-        Ok(entry.map(|entry| (at, entry)))
+        Ok(is_there.then_some(at))
     }
 
-    /// The oldest held frame, once no frame within the window can precede it.
-    fn sorted(&mut self) -> failure::Result<Option<(usize, Record)>> {
+    /// Finds the oldest held frame, once no frame within the window can precede it.
+    fn sorted(&mut self) -> failure::Result<Option<usize>> {
         let window_ns = self.window_ns.unwrap_or(0);
         loop {
             let is_settled =
@@ -100,16 +115,19 @@ impl Merge {
             if self.held.peek().is_some_and(is_settled) {
                 break;
             }
-            let Some((input, entry)) = self.oldest()? else { break };
-            let stamp_ns = entry.stamp_ns;
+            let Some(input) = self.oldest()? else { break };
+            let (entry, stamp_ns) = (self.record, self.record.stamp_ns);
             self.newest_ns = self.newest_ns.max(stamp_ns);
             self.held.push(Reverse(Held { stamp_ns, sequence: self.frames_read, input, entry }));
             self.frames_read += 1;
         }
-        Ok(self.held.pop().map(|Reverse(held)| (held.input, held.entry)))
+        Ok(self.held.pop().map(|Reverse(held)| {
+            self.record = held.entry;
+            held.input
+        }))
     }
 
-    /// The controller's stamp of the frame that [`next`](Self::next) returned last, if its recording has one and frames are
+    /// The controller's stamp of the frame that [`next`](Self::next) has found last, if its recording has one and frames are
     /// not sorted.
     #[inline]
     pub fn controller_stamp(&self) -> Option<ControllerStamp> {
@@ -161,8 +179,8 @@ mod tests {
 
     fn stamps(mut merge: Merge) -> (Vec<(usize, u64)>, u64) {
         let mut stamps = Vec::new();
-        while let Some((input, entry)) = merge.next().unwrap() {
-            stamps.push((input, entry.stamp_ns));
+        while let Some(input) = merge.next().unwrap() {
+            stamps.push((input, merge.record().stamp_ns));
         }
         (stamps, merge.backwards())
     }

@@ -47,22 +47,29 @@ impl<'a> Selected<'a> {
         Ok(Self { merge: Merge::new(inputs, None), choice, progress, files, zone_given })
     }
 
-    /// The next selected frame; its bus is that of [`name`](Self::name).
+    /// Finds the next selected frame, [`record`](Self::record); `false`: there is none.
     #[inline]
-    pub fn next(&mut self) -> failure::Result<Option<Record>> {
-        while let Some((input, mut entry)) = self.merge.next()? {
+    pub fn next(&mut self) -> failure::Result<bool> {
+        while let Some(input) = self.merge.next()? {
             if self.choice.read().is_multiple_of(STEP_FRAMES) {
                 self.progress.set_position(self.merge.bytes());
             }
-            if let Some(bus) = self.choice.bus(input, &entry, |bus| self.merge.name(input, bus)) {
-                entry.bus = bus;
-                return Ok(Some(entry));
+            let chosen = self.choice.bus(input, self.merge.record(), |bus| self.merge.name(input, bus));
+            if let Some(bus) = chosen {
+                self.merge.put_onto(bus);
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
-    /// The controller's stamp of the frame that [`next`](Self::next) returned last, if its recording has one.
+    /// The frame that was found last; its bus is that of [`name`](Self::name).
+    #[inline]
+    pub fn record(&self) -> &Record {
+        self.merge.record()
+    }
+
+    /// The controller's stamp of the frame that was found last, if its recording has one.
     #[inline]
     pub fn controller_stamp(&self) -> Option<ControllerStamp> {
         self.merge.controller_stamp()

@@ -36,7 +36,8 @@ impl Recordings {
 
     /// The oldest of the files' next frames.
     pub fn next(&mut self) -> failure::Result<Option<Recorded>> {
-        let Some((input, entry)) = self.merge.next()? else { return Ok(None) };
+        let Some(input) = self.merge.next()? else { return Ok(None) };
+        let entry = self.merge.record();
         let name = self.merge.name(input, entry.bus);
         let known = self.buses.iter().position(|known| known == name);
         let bus = known.unwrap_or(self.buses.len());
