@@ -41,8 +41,8 @@ enum canwire_command {
 	/*
 	 * Creates a node, and the bus when it is the first node on it. The interface is down and
 	 * without a bit rate. needs NODE, BUS; may FIFO_BYTES or FIFO_FRAMES, TX_BUFFERS,
-	 * FD_TOLERANT, CLOCK_DRIFT. EEXIST: the interface exists. ENOSPC: 64 nodes on the bus, or too many
-	 * buses.
+	 * FD_TOLERANT, CLOCK_DRIFT. EEXIST: the interface exists. ENOSPC: 64 nodes on the bus, or
+	 * too many buses.
 	 */
 	CANWIRE_CMD_NODE_ADD = 1,
 	/*
