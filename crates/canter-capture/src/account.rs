@@ -110,6 +110,8 @@ pub struct Alignment {
     pub bound_max_ns: u32,
     /// The bound of each second.
     pub bounds: Vec<BoundSpan>,
+    /// How late the kernel's stamp may be, in ns, of a frame that has no stamp of a controller.
+    pub kernel_bound_ns: u32,
     /// How often the controller's clock was set or began anew.
     pub restarts: u64,
 }

@@ -27,8 +27,10 @@ const EPOCHS_EARLY: usize = 8;
 const LOWEST: usize = 20;
 /// An offset so far from the line, in ns, means that the controller's clock was set or started anew.
 const RESTART_NS: f64 = 1e9;
-/// The bound while nothing is known, in ns: a longer delay of an interrupt is a fault.
-const UNKNOWN_NS: f64 = 20e6;
+/// The longest delay of an interrupt, in ns, and so of the kernel's stamp: a longer one is a fault.
+pub const KERNEL_BOUND_NS: u32 = 20_000_000;
+/// The bound while nothing is known, in ns.
+const UNKNOWN_NS: f64 = KERNEL_BOUND_NS as f64;
 /// What the bound allows for the shortest delay, in ns, which is in every stamp and may be shorter than ever seen: the way from
 /// an interrupt to the kernel's stamp has a few thousand instructions. Behind SPI it is longer.
 const INTERRUPT_NS: f64 = 10e3;

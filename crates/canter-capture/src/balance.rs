@@ -2,7 +2,7 @@
 
 use crate::{
     account::{Account, Alignment, Bus, Drops, SCHEMA, SystemClock},
-    aligner::Aligner,
+    aligner::{Aligner, KERNEL_BOUND_NS},
     bus,
     judge::{Counts, judge},
     live::Progress,
@@ -159,6 +159,7 @@ fn alignment_of(aligner: &Aligner, bus: &bus::Bus) -> Alignment {
         bound_ns,
         bound_max_ns,
         bounds: bus.bounds.spans(),
+        kernel_bound_ns: KERNEL_BOUND_NS,
         restarts: aligner.restarts(),
     }
 }

@@ -135,6 +135,7 @@ fn aligned_stamps_keep_the_wires_distances_and_no_bound_is_wrong() {
         let alignment = &bus["alignment"];
         assert_eq!((&alignment["frames"], &alignment["restarts"]), (&FRAMES.into(), &0.into()), "{bus}");
         assert!(alignment["bound_ns"].as_u64() < alignment["bound_max_ns"].as_u64(), "{bus}");
+        assert_eq!(alignment["kernel_bound_ns"], 20_000_000, "{bus}");
         let bounds: Vec<u64> = alignment["bounds"]
             .as_array()
             .unwrap()
