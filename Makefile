@@ -175,6 +175,7 @@ $(DIST_TOOLS): packaging/tools.txt
 # Wheels for other people's machines, by zig's C library of glibc 2.17: target/wheels/. Each has the licences inside.
 WHEEL_TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu armv7-unknown-linux-gnueabihf
 wheels: $(DIST_TOOLS)
+	rm -f target/wheels/*.whl # one of `make wheel` is for this machine's Python
 	rustup target add $(WHEEL_TARGETS)
 	for target in $(WHEEL_TARGETS); do PATH="$(CURDIR)/$(DIST_TOOLS)/bin:$$PATH" $(WITHOUT_MAKE) maturin build --release \
 	  --zig --target $$target --compatibility manylinux_2_17 --manifest-path python/Cargo.toml --out target/wheels || exit 1; done
