@@ -1,7 +1,8 @@
 //! Reads what most lines of a format look like in one pass, each field where the one before it ends. `None` is not an error:
 //! the format's other way reads the line again, knows everything that a line may have, and names what is wrong with it.
 
-use crate::lines::{HEX, HEX_MAX, POWERS};
+use crate::lines::{HEX_MAX, POWERS};
+use canter_frame::notation::NIBBLES;
 
 /// The most digits of a number, so that it is below 2^64.
 const DIGITS_MAX: usize = 16;
@@ -93,7 +94,7 @@ impl<'a> Cursor<'a> {
     pub fn hex(&mut self) -> Option<(u32, usize)> {
         let (mut number, mut count) = (0u32, 0);
         for &byte in self.rest {
-            let value = HEX[usize::from(byte)];
+            let value = NIBBLES[usize::from(byte)];
             if value > HEX_MAX {
                 break;
             }

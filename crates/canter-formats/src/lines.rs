@@ -4,7 +4,7 @@ use crate::{
     format::{Context, Decode, Line, Source},
     trouble::Trouble,
 };
-use canter_frame::Record;
+use canter_frame::{Record, notation::NIBBLES};
 use std::{borrow::Cow, io, str::FromStr};
 
 /// Reads the lines of a format.
@@ -143,26 +143,13 @@ pub fn decimal_ns(text: &[u8], places: usize) -> Option<u64> {
     if is_wrong { None } else { digits(whole)?.checked_mul(POWERS[places])?.checked_add(ns) }
 }
 
-/// The value of each hex digit; others have a bit above [`HEX_MAX`].
-pub const HEX: [u8; 256] = hex_values();
+/// The greatest value of a hex digit; other bytes have a bit above it.
 pub const HEX_MAX: u8 = 15;
-
-const fn hex_values() -> [u8; 256] {
-    let mut values = [0xFF; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        if let Some(value) = (byte as u8 as char).to_digit(16) {
-            values[byte] = value as u8;
-        }
-        byte += 1;
-    }
-    values
-}
 
 /// The byte of two hex digits.
 #[inline]
 fn hex_byte(high: u8, low: u8) -> Option<u8> {
-    let (high, low) = (HEX[usize::from(high)], HEX[usize::from(low)]);
+    let (high, low) = (NIBBLES[usize::from(high)], NIBBLES[usize::from(low)]);
     ((high | low) <= HEX_MAX).then_some(high << 4 | low)
 }
 
@@ -200,7 +187,7 @@ pub fn separated_hex_bytes(text: &[u8], separator: u8, data: &mut [u8; 64]) -> O
     // One look at the end costs less than one at each byte.
     let (mut digits, mut others) = (0, 0);
     for (byte, &[high, low, between]) in data.iter_mut().zip(bytes.as_chunks().0) {
-        let (high, low) = (HEX[usize::from(high)], HEX[usize::from(low)]);
+        let (high, low) = (NIBBLES[usize::from(high)], NIBBLES[usize::from(low)]);
         digits |= high | low;
         others |= between ^ separator;
         *byte = high << 4 | low & HEX_MAX;
@@ -214,7 +201,7 @@ pub fn separated_hex_bytes(text: &[u8], separator: u8, data: &mut [u8; 64]) -> O
 pub fn hex_number(text: &[u8]) -> Option<u32> {
     let (mut number, mut all) = (0u32, 0);
     for &digit in text {
-        let value = HEX[usize::from(digit)];
+        let value = NIBBLES[usize::from(digit)];
         all |= value;
         number = number << 4 | u32::from(value & HEX_MAX);
     }

@@ -110,7 +110,7 @@ pub(crate) fn expected<T>(position: usize, expected: Expected) -> Result<T, Text
 
 /// The value of each hex digit of either case; of other bytes 0xFF. A processor cannot guess whether the next digit is a
 /// letter, so that comparing costs more than one load.
-const NIBBLES: [u8; 256] = {
+pub const NIBBLES: [u8; 256] = {
     let mut values = [0xFF; 256];
     let mut value = 0;
     while value < 16 {

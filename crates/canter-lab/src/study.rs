@@ -231,7 +231,7 @@ fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
     unit::check_kernels(&run.kernel)?;
     let here = !run.interfaces.is_empty();
     let units: Vec<Unit> =
-        studies.iter().flat_map(|study| unit::of(study, &run.kernel, here, run.boots())).collect();
+        studies.iter().flat_map(|study| unit::planned(study, &run.kernel, here, run.boots())).collect();
     let journal = Journal::open(&run.out, &units, amount, run.again)?;
     let kept = units.iter().filter(|unit| journal.is_done(unit)).count();
     if kept > 0 && !common.quiet {

@@ -240,7 +240,7 @@ mod tests {
 
     fn units() -> Vec<Unit> {
         let studies = ["2014-fig4.1", "2014-fig4.2"].map(|name| Study::find(name).expect("it is there"));
-        studies.iter().flat_map(|study| unit::of(study, &[], false, None)).collect()
+        studies.iter().flat_map(|study| unit::planned(study, &[], false, None)).collect()
     }
 
     fn one(method: &str) -> Vec<Series> {

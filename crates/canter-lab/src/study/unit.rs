@@ -56,7 +56,7 @@ impl Unit {
 }
 
 /// A study's units: on its kernels, on the given kernels, or on this machine. A study that cannot be measured has none.
-pub fn of(study: &Study, on: &[String], here: bool, boots: Option<u32>) -> Vec<Unit> {
+pub fn planned(study: &Study, on: &[String], here: bool, boots: Option<u32>) -> Vec<Unit> {
     if let Kind::Missing(_) = study.kind {
         return Vec::new();
     }
@@ -191,7 +191,7 @@ mod tests {
 
     fn units(names: &[&str]) -> Vec<Unit> {
         let studies = names.iter().map(|name| Study::find(name).expect("it is there"));
-        studies.flat_map(|study| of(&study, &[], false, Some(1))).collect()
+        studies.flat_map(|study| planned(&study, &[], false, Some(1))).collect()
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn each_boot_of_a_study_has_its_file_and_its_seed() {
         let study = Study::find("2011-fig13").expect("it is there");
-        let units = of(&study, &[], false, Some(3));
+        let units = planned(&study, &[], false, Some(3));
         let names: Vec<_> = units.iter().map(Unit::name).collect();
         assert_eq!(names, ["2011-fig13.boot1", "2011-fig13.boot2", "2011-fig13.boot3"]);
         let boots = boots(units).expect("the machines can be made");
@@ -240,7 +240,7 @@ mod tests {
         let study = Study::find("2011-fig13").expect("it is there");
         let names = |kernels: &[&str]| -> Vec<String> {
             let kernels: Vec<String> = kernels.iter().map(|&kernel| kernel.to_owned()).collect();
-            of(&study, &kernels, false, Some(1)).iter().map(Unit::name).collect()
+            planned(&study, &kernels, false, Some(1)).iter().map(Unit::name).collect()
         };
         assert_eq!(names(&[]), ["2011-fig13"]);
         assert_eq!(names(&["7.3"]), ["2011-fig13.7.3"]);
@@ -269,7 +269,7 @@ mod tests {
         };
         let study = |append: &str| Study::read("s", &text(append)).expect("it reads");
         let both = [study(""), study("append = [\"nohz=off\", \"threadirqs\"]")];
-        let boots = boots(both.iter().flat_map(|study| of(study, &[], false, None)).collect());
+        let boots = boots(both.iter().flat_map(|study| planned(study, &[], false, None)).collect());
         let boots = boots.expect("the machines can be made");
         let words: Vec<_> = boots.iter().map(|boot| boot.machine.append.join(" ")).collect();
         assert_eq!(words, ["", "nohz=off threadirqs"]);

@@ -160,6 +160,23 @@ impl RandomWindows {
         sent.end + self.before + Self::MARGIN >= event.start
             && sent.start <= event.end + self.after + Self::MARGIN
     }
+
+    /// Leaves what is clearly in a window among the sure frames. What is clearly outside of all must not be in a file, and each
+    /// signal must be an event.
+    fn check(&self, truth: &mut Truth, account: &Value, present: &Frames) -> Result<(), String> {
+        let events = truth.events.len();
+        if account["triggered"]["events"] != events {
+            return Err(format!("not {events} events"));
+        }
+        let outside = truth.limit_to_windows(self);
+        let is_kept = |(key, numbers): (_, &BTreeSet<u32>)| {
+            present.get(key).is_some_and(|kept| !kept.is_disjoint(numbers))
+        };
+        match outside.iter().any(is_kept) {
+            true => Err("frames outside of all windows are in a file".to_owned()),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Line {
@@ -730,22 +747,11 @@ fn attack(seed: u64, library: Option<&str>) -> Outcome {
     let ended = capture.stop();
     let account = account(&file);
     let present = recorded(&account);
-    let outside = match &windows {
-        Windows::Random(windows) => attack.truth.limit_to_windows(windows),
-        _ => Frames::new(),
+    let held = match &windows {
+        Windows::Random(windows) => windows.check(&mut attack.truth, &account, &present),
+        _ => Ok(()),
     };
-    let judged = judge(&account, ended.code, &attack.truth, &present).and_then(|verdict| {
-        let not_kept =
-            count_missing(&outside, &present) == outside.values().map(BTreeSet::len).sum::<usize>() as u64;
-        let events = attack.truth.events.len();
-        match &windows {
-            Windows::Random(_) if !not_kept => Err("frames outside of all windows are in a file".to_owned()),
-            Windows::Random(_) if account["triggered"]["events"] != events => {
-                Err(format!("not {events} events"))
-            }
-            _ => Ok(verdict),
-        }
-    });
+    let judged = held.and_then(|()| judge(&account, ended.code, &attack.truth, &present));
     attack.lines.iter().chain(&attack.other).for_each(Line::delete);
     let verdict = judged.unwrap_or_else(|why| {
         let steps = attack.truth.steps.join("\n  ");

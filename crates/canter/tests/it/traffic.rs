@@ -209,14 +209,14 @@ fn every_message_of_a_database_keeps_its_cycle_time_and_its_signals_move() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("1 message without a cycle time (GenMsgCycleTime): not sent"), "{ended:?}");
     let seen = witness.seen();
-    let of = |id: &str| -> Vec<(u64, u16)> {
+    let values = |id: &str| -> Vec<(u64, u16)> {
         let data = |text: &str| {
             text.split_once('#').filter(|(sent, _)| *sent == id).map(|(_, data)| data.to_owned())
         };
         let value = |data: String| u16::from_str_radix(&data[..4], 16).unwrap().swap_bytes();
         seen.iter().filter_map(|(ns, _, text)| Some((*ns, value(data(text)?)))).collect()
     };
-    let (fast, slow) = (of("100"), of("200"));
+    let (fast, slow) = (values("100"), values("200"));
     assert!(fast.len() >= 499 && slow.len() >= 19 && fast.len() + slow.len() == 519, "{}", fast.len());
     for (frames, period_ms) in [(&fast, 10), (&slow, 250)] {
         let off = |pair: &[(u64, u16)]| (pair[1].0 - pair[0].0).abs_diff(period_ms * MS);
