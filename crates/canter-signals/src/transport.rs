@@ -17,7 +17,7 @@ const PACKET_BYTES: usize = 7;
 const MESSAGE_BYTES_MAX: usize = 255 * PACKET_BYTES;
 
 /// Puts messages together. One for each bus.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Transport {
     /// Transfers under way, by source and destination.
     transfers: HashMap<(u8, u8), Transfer>,
@@ -25,7 +25,7 @@ pub struct Transport {
     pub broken: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Transfer {
     group: u32,
     priority: u32,
@@ -86,14 +86,8 @@ impl Transport {
             return;
         }
         let group = u32::from_le_bytes([data[5], data[6], data[7], 0]) & 0x3_FFFF;
-        let begun = Transfer {
-            group,
-            priority,
-            bytes,
-            data: Vec::with_capacity(packets * PACKET_BYTES),
-            next: 1,
-            frames: 1,
-        };
+        // Memory for what has come only: anybody can announce 65 536 transfers and send none.
+        let begun = Transfer { group, priority, bytes, data: Vec::new(), next: 1, frames: 1 };
         self.broken += u64::from(self.transfers.insert((source, destination), begun).is_some());
     }
 

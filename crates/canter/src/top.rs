@@ -314,7 +314,7 @@ struct BusDocument {
 #[derive(Serialize)]
 struct RowDocument {
     interface: String,
-    /// The last frame, in candump's notation.
+    /// The last frame, in candump's notation; or the message that frames carried together, in the same notation.
     frame: String,
     /// The name of the message, by the databases of `--dbc`; null: they do not know the identifier.
     name: Option<String>,
@@ -380,7 +380,7 @@ impl Document {
                 .buses
                 .get(&key.interface)
                 .map_or(String::new(), |bus| bus.interface.name.clone()),
-            frame: row.frame.to_string(),
+            frame: view::notation(key, &row.last),
             name: row.signals.as_ref().map(|signals| signals.message.name.clone()),
             signals: row
                 .signals

@@ -3,6 +3,7 @@
 //! merged by stamp. Unsorted data groups, in which records of several groups follow each other, are read as they were
 //! logged; so are files whose logger was stopped before it had written counts and lengths (`UnFinMF`).
 
+mod ahead;
 mod blocks;
 mod data;
 mod group;
@@ -84,6 +85,8 @@ struct Groups {
     order: BinaryHeap<Reverse<(u64, usize)>>,
     /// Why a group has no more frames, although its data has not ended properly: the other groups are read first.
     ended: Option<Trouble>,
+    /// What is wrong behind the frame that was taken last.
+    failed: Option<Trouble>,
 }
 
 pub fn looks_like(head: &[u8]) -> bool {
@@ -150,6 +153,7 @@ impl Groups {
             channels: BusOfChannel::default(),
             order: BinaryHeap::new(),
             ended: None,
+            failed: None,
         };
         (0..opened.groups.len()).try_for_each(|at| opened.read(at, blocks, context))?;
         Ok(opened)
@@ -247,10 +251,13 @@ impl Decode for Mdf {
             self.groups = Some(Groups::open(blocks, context)?);
         }
         let Some(groups) = &mut self.groups else { return Ok(false) };
+        if let Some(trouble) = groups.failed.take() {
+            return Err(trouble);
+        }
         match groups.order.pop() {
             Some(Reverse((_, at))) => {
                 *entry = groups.heads[at];
-                groups.read(at, blocks, context)?;
+                groups.failed = groups.read(at, blocks, context).err();
                 Ok(true)
             }
             None => groups.ended.take().map_or(Ok(false), Err),

@@ -252,19 +252,39 @@ fn of_a_data_set_all_parts_but_the_damaged_one_are_read() {
     assert!(Seen::read(crate::open(&recording.path)).error.is_some(), "without it, an error");
 }
 
+/// 50 000 frames in a packed candump log, and the offset of a block of it in its middle.
+fn packed_log(level: flate2::Compression) -> (Vec<u8>, usize) {
+    use std::io::Write;
+    let line = |at: u32| format!("({}.{:06}) can0 {:03X}#\n", 1 + at / 1_000_000, at, at % 0x800);
+    let half = |from: u32| (from..from + 25_000).map(line).collect::<String>();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), level);
+    gz.write_all(half(0).as_bytes()).unwrap();
+    gz.flush().unwrap(); // the next block begins with a byte
+    let middle = gz.get_ref().len();
+    gz.write_all(half(25_000).as_bytes()).unwrap();
+    (gz.finish().unwrap(), middle)
+}
+
 #[test]
 fn of_a_packed_file_what_was_unpacked_before_the_damage_is_read() {
-    use std::io::Write;
-    let text: String = (0..50_000)
-        .map(|at| format!("({}.{:06}) can0 {:03X}#\n", 1 + at / 1_000_000, at, at % 0x800))
-        .collect();
-    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gz.write_all(text.as_bytes()).unwrap();
-    let mut bytes = gz.finish().unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle..middle + 64].fill(0xff);
+    let (mut bytes, middle) = packed_log(flate2::Compression::fast());
+    bytes[middle] = 0x07; // a block of the type that does not exist
     let (read, sentence) = frames(&bytes);
-    assert!(read.len() > 1000 && read.len() < 50_000, "{sentence}");
+    // What the decompressor had in its window when it came there is lost.
+    assert!((20_000..=25_000).contains(&read.len()), "{sentence}");
+    assert!(sentence.contains(": unpack: "), "{sentence}");
+}
+
+#[test]
+fn a_packed_file_whose_checksum_is_wrong_is_damaged_although_every_line_reads_well() {
+    let (mut bytes, middle) = packed_log(flate2::Compression::none());
+    let digit = middle - 10;
+    assert_eq!(frames(&bytes).1, "");
+    let digit = (0..digit).rev().find(|&at| bytes[at..].starts_with(b"1#")).unwrap();
+    bytes[digit] = b'2';
+    assert!(super::seen(&bytes).error.is_some_and(|error| error.contains(": unpack: ")));
+    let (read, sentence) = frames(&bytes);
+    assert_eq!(read.len(), 50_000, "{sentence}");
     assert!(sentence.contains(": unpack: "), "{sentence}");
 }
 
@@ -285,5 +305,23 @@ proptest! {
             prop_assert!(seen.error.is_none() || seen.frames.is_empty(), "{name}: {:?}", seen.error);
             prop_assert!(seen.frames.len() <= 40, "{name}");
         }
+    }
+}
+
+#[cfg(feature = "mdf")]
+#[test]
+fn of_an_mdf_with_a_damaged_block_the_blocks_before_are_read_and_the_error_has_its_place() {
+    let entry = |at: u64| Record { stamp_ns: at * 1_000_000, ..entries(1)[0] };
+    let entries: Vec<Record> = (0..60_000).map(entry).collect();
+    let format = all().find(|format| format.name == "mf4").unwrap();
+    let mut bytes = fs::read(Recording::write(format, &entries, "file").path).unwrap();
+    let blocks: Vec<usize> = memchr::memmem::find_iter(&bytes, b"##DZ").collect();
+    assert_eq!(blocks.len(), 4);
+    let rows = u64::from_le_bytes(bytes[blocks[0] + 32..][..8].try_into().unwrap()) as usize / 28;
+    bytes[blocks[2] + 1000..][..100].fill(0xFF);
+    for seen in [super::seen(&bytes), salvaged(&bytes)] {
+        assert_eq!(seen.frames.len(), 2 * rows, "{:?}", seen.error);
+        let said = seen.error.or(seen.salvaged).unwrap_or_default();
+        assert!(said.contains(&format!("byte {}", blocks[2])), "{said}");
     }
 }

@@ -7,9 +7,10 @@ use crate::{
 };
 use canter_io::{
     Filters, Frame, Interface,
-    frame::{BitRate, EFF_FLAG, EFF_MASK, RTR_FLAG},
+    frame::{BitRate, EFF_FLAG, EFF_MASK, Identifier, RTR_FLAG},
     interface::Counters,
 };
+use canter_signals::{Payload, Transport, Transported};
 use std::collections::{BTreeMap, HashMap};
 
 /// Identifiers that have a row. Frames of other identifiers count on their bus only, and the summary reports them.
@@ -89,12 +90,42 @@ pub struct Bus {
     pub frames_per_s: f64,
     /// Load in the last interval; `None` when the bit rate is unknown.
     pub load_percent: Option<f64>,
+    /// Puts messages of several frames together, if a database has such messages.
+    transport: Option<Transport>,
+}
+
+/// What an identifier had last.
+#[derive(Clone, Debug)]
+pub enum Content {
+    Frame(Frame),
+    /// A message that several frames carried.
+    Transported(Vec<u8>),
+}
+
+impl Content {
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Frame(frame) => frame.data(),
+            Self::Transported(bytes) => bytes,
+        }
+    }
+
+    pub fn is_rtr(&self) -> bool {
+        matches!(self, Self::Frame(frame) if frame.is_rtr())
+    }
+
+    fn payload(&self) -> Option<Payload<'_>> {
+        match self {
+            Self::Frame(frame) => (!frame.is_rtr()).then(|| Payload::of_frame(frame)),
+            Self::Transported(bytes) => Some(Payload::of_bytes(bytes)),
+        }
+    }
 }
 
 /// An identifier.
 #[derive(Clone)]
 pub struct Row<'d> {
-    pub frame: Frame,
+    pub last: Content,
     /// The message and its signals; `None`: no database knows the identifier.
     pub signals: Option<Signals<'d>>,
     pub count: u64,
@@ -104,7 +135,7 @@ pub struct Row<'d> {
     pub period: Option<Period>,
     recent: Window,
     pub frames_per_s: f64,
-    /// When each byte last changed.
+    /// When each byte last changed, as many as a frame has at most.
     changed_ns: [u64; 64],
 }
 
@@ -144,16 +175,37 @@ impl<'d> Census<'d> {
         bus.frames += 1;
         bus.recent.add(1, inside);
         bus.busy_ns.add(bus.rate.map_or(0, |rate| frame.duration_with_interframe_ns(rate)), inside);
-        let key = Key { interface: *interface, id: frame.can_id & (EFF_FLAG | RTR_FLAG | EFF_MASK) };
+        let whole =
+            bus.transport.as_mut().filter(|_| Transport::carries(frame)).and_then(|one| one.take(frame));
+        let id = frame.can_id & (EFF_FLAG | RTR_FLAG | EFF_MASK);
+        let has_row =
+            self.count_row(Key { interface: *interface, id }, *stamp_ns, Content::Frame(*frame), inside);
+        self.beyond += u64::from(!has_row);
+        if let Some(Transported { id: Identifier::Eff(id), data, .. }) = whole {
+            let key = Key { interface: *interface, id: id | EFF_FLAG };
+            // Its frames have been counted.
+            self.count_row(key, *stamp_ns, Content::Transported(data), inside);
+        }
+    }
+
+    /// Counts what an identifier had; returns whether it has a row.
+    fn count_row(&mut self, key: Key, stamp_ns: u64, content: Content, inside: bool) -> bool {
         let room = self.rows.len() < IDENTIFIERS_MAX;
         match self.rows.get_mut(&key) {
-            Some(row) => row.count(*stamp_ns, frame, inside),
+            Some(row) => row.count(stamp_ns, content, inside),
             None if room => {
-                let signals = self.names.and_then(|names| names.signals(&bus.interface.name, key.id));
-                self.rows.insert(key, Row::new(*stamp_ns, frame, inside, signals));
+                let bus = self.buses.get(&key.interface).map_or("", |bus| &bus.interface.name);
+                let signals = self.names.and_then(|names| names.signals(bus, key.id));
+                self.rows.insert(key, Row::new(stamp_ns, content, inside, signals));
             }
-            None => self.beyond += 1,
+            None => return false,
         }
+        true
+    }
+
+    /// Messages of several frames that are not complete.
+    pub fn broken(&self) -> u64 {
+        self.buses.values().filter_map(|bus| bus.transport.as_ref()).map(|transport| transport.broken).sum()
     }
 
     /// Adds or updates an interface and its counters.
@@ -178,6 +230,10 @@ impl<'d> Census<'d> {
             busy_ns: Window::default(),
             frames_per_s: 0.0,
             load_percent: None,
+            transport: self
+                .names
+                .filter(|names| names.has_groups(&interface.name))
+                .map(|_| Transport::default()),
         });
         (bus.interface, bus.rate, bus.last, bus.gone) = (interface, rate, counters, false);
     }
@@ -210,6 +266,7 @@ impl<'d> Census<'d> {
         self.rows.clear();
         for bus in self.buses.values_mut() {
             (bus.first, bus.frames, bus.error_frames) = (bus.last, 0, 0);
+            bus.transport.iter_mut().for_each(|transport| transport.broken = 0);
         }
         (self.beyond, self.since_ns) = (0, now_ns);
     }
@@ -246,12 +303,14 @@ impl Bus {
 }
 
 impl<'d> Row<'d> {
-    fn new(stamp_ns: u64, frame: &Frame, inside: bool, mut signals: Option<Signals<'d>>) -> Self {
+    fn new(stamp_ns: u64, content: Content, inside: bool, mut signals: Option<Signals<'d>>) -> Self {
         let mut recent = Window::default();
         recent.add(1, inside);
-        signals.iter_mut().for_each(|signals| signals.take(stamp_ns, frame));
+        if let (Some(signals), Some(payload)) = (&mut signals, content.payload()) {
+            signals.take(stamp_ns, payload);
+        }
         Self {
-            frame: *frame,
+            last: content,
             signals,
             count: 1,
             last_ns: stamp_ns,
@@ -263,17 +322,19 @@ impl<'d> Row<'d> {
         }
     }
 
-    fn count(&mut self, stamp_ns: u64, frame: &Frame, inside: bool) {
+    fn count(&mut self, stamp_ns: u64, content: Content, inside: bool) {
         // Stamps may go backwards: frames of two processors may be out of order, and the clock may be set.
         self.gaps.add(stamp_ns.saturating_sub(self.last_ns));
-        let (before, after) = (self.frame.data(), frame.data());
-        for (at, byte) in after.iter().enumerate() {
+        let (before, after) = (self.last.bytes(), content.bytes());
+        for (at, (byte, changed_ns)) in after.iter().zip(&mut self.changed_ns).enumerate() {
             if before.get(at) != Some(byte) {
-                self.changed_ns[at] = stamp_ns;
+                *changed_ns = stamp_ns;
             }
         }
-        self.signals.iter_mut().for_each(|signals| signals.take(stamp_ns, frame));
-        (self.frame, self.last_ns) = (*frame, self.last_ns.max(stamp_ns));
+        if let (Some(signals), Some(payload)) = (&mut self.signals, content.payload()) {
+            signals.take(stamp_ns, payload);
+        }
+        (self.last, self.last_ns) = (content, self.last_ns.max(stamp_ns));
         self.count += 1;
         self.recent.add(1, inside);
     }
@@ -285,13 +346,14 @@ impl<'d> Row<'d> {
 
     /// Whether a byte has changed since `ns`.
     pub fn changed_since(&self, byte: usize, ns: u64) -> bool {
-        self.changed_ns[byte] > ns
+        self.changed_ns.get(byte).is_some_and(|&changed_ns| changed_ns > ns)
     }
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::databases::Databases;
     use canter_io::interface::{Kind, State};
 
     const MS: u64 = 1_000_000;
@@ -365,6 +427,40 @@ pub mod tests {
         assert_eq!((census.rows.len(), census.buses[&3].errors()), (3, 1));
         census.reset(5);
         assert_eq!((census.rows.len(), census.buses[&3].errors(), census.since_ns), (0, 0, 5));
+    }
+
+    /// A census whose bus has the message `Axles` of 10 bytes, which several frames carry.
+    fn census_of_a_truck() -> Census<'static> {
+        let text = "BO_ 2566841342 Axles: 10 Vector__XXX\n SG_ Last : 72|8@1+ (0.5,0) [0|0] \"bar\" Vector__XXX\n\n\
+                    BA_DEF_ BO_ \"VFrameFormat\" ENUM \"StandardCAN\",\"ExtendedCAN\",\"reserved\",\"J1939PG\";\n\
+                    BA_ \"VFrameFormat\" BO_ 2566841342 3;\n";
+        let path = tempfile::NamedTempFile::with_suffix(".dbc").unwrap().into_temp_path();
+        std::fs::write(&path, text).unwrap();
+        let databases = Databases::open(&[path.to_str().unwrap().parse().unwrap()]).unwrap();
+        let names = Box::leak(Box::new(Names::new(Box::leak(Box::new(databases)))));
+        let mut census = Census::new(0, 1000 * MS).with_names(names);
+        census.update_bus(bus("can0", 3, None), None, None, Counters::default());
+        census
+    }
+
+    #[test]
+    fn a_message_of_several_frames_has_a_row_with_its_values_beside_theirs() {
+        let mut census = census_of_a_truck();
+        // The announcement, of the group FEE3, and the packets; a second message lacks its last one.
+        for (ms, text) in (1..).zip([
+            "1CECFF01#200A0002FFE3FE00",
+            "1CEBFF01#0101020304050607",
+            "1CEBFF01#020809FFFFFFFFFF",
+            "1CECFF01#200A0002FFE3FE00",
+            "1CECFF01#200A0002FFE3FE00",
+        ]) {
+            census.count(&received(3, ms, text));
+        }
+        let row = &census.rows[&Key { interface: 3, id: 0x1CFE_E301 | EFF_FLAG }];
+        let values: Vec<_> = row.signals.iter().flat_map(Signals::shown).map(|one| one.value).collect();
+        assert_eq!((row.count, row.last.bytes().len(), values), (1, 10, vec!["127.5 bar".to_owned()]));
+        assert_eq!((census.buses[&3].frames, census.rows.len(), census.broken()), (5, 3, 1));
+        assert!(!census.is_unknown());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The messages of a bus's identifiers, and the last value of each of their signals.
 
 use crate::databases::{Databases, Wording, known_message};
-use canter_io::{Frame, frame::RTR_FLAG};
 use canter_signals::{Codebook, Message, Payload, Signal};
 use std::{collections::HashMap, rc::Rc};
 
@@ -23,6 +22,11 @@ impl<'d> Names<'d> {
     /// Whether there are no databases.
     pub fn is_empty(&self) -> bool {
         self.is_empty
+    }
+
+    /// Whether a bus has messages of J1939, which several frames may carry.
+    pub fn has_groups(&self, bus: &str) -> bool {
+        self.named.get(bus).unwrap_or(&self.shared).has_groups()
     }
 
     /// The signals of an identifier with its flags, without values; `None`: the bus's databases do not know the identifier.
@@ -78,13 +82,9 @@ impl<'d> Signals<'d> {
         Self { message, wording: Rc::new(wording), widths, last, short: 0, unselected: 0 }
     }
 
-    /// Takes the values of a frame. A signal that another multiplexer value selects keeps its value. After a frame that is
-    /// too short, only the signals of this frame have values.
-    pub fn take(&mut self, stamp_ns: u64, frame: &Frame) {
-        if frame.can_id & RTR_FLAG != 0 {
-            return;
-        }
-        let payload = Payload::of_frame(frame);
+    /// Takes the values of a payload. A signal that another multiplexer value selects keeps its value. After a payload that
+    /// is too short, only the signals of this payload have values.
+    pub fn take(&mut self, stamp_ns: u64, payload: Payload<'_>) {
         let last = &mut self.last;
         let mut take = |at: usize, bits| {
             let Some(last) = last.get_mut(at) else { return };
@@ -125,13 +125,15 @@ impl<'d> Signals<'d> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use canter_io::Frame;
     use canter_signals::Database;
 
     /// The signals of the first message after frames with these data, a second apart.
     fn signals(database: &Database, frames: &[&str]) -> Vec<String> {
         let mut signals = Signals::new(&database.messages[0]);
         for (second, data) in (1..).zip(frames) {
-            signals.take(second, &format!("123#{data}").parse().unwrap());
+            let frame: Frame = format!("123#{data}").parse().unwrap();
+            signals.take(second, Payload::of_frame(&frame));
         }
         let mut shown: Vec<String> = signals
             .shown()
@@ -149,12 +151,12 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            signals(&database, &["000701", "01FF01", "010001", "R", "020002"]),
+            signals(&database, &["000701", "01FF01", "010001", "020002"]),
             [
-                "Mode 2 at 5, changed 5",
+                "Mode 2 at 4, changed 4",
                 "Speed 7 rpm at 1, changed 0",
                 "Heat 0.0 C at 3, changed 3",
-                "Count 2 at 5, changed 5",
+                "Count 2 at 4, changed 4",
                 "0 short, 1 unselected"
             ]
         );
@@ -173,7 +175,7 @@ mod tests {
         )
         .unwrap();
         let mut signals = Signals::new(&database.messages[0]);
-        signals.take(1, &"123#0000000000000000".parse().unwrap());
+        signals.take(1, Payload::of_bytes(&[0; 8]));
         let widths: Vec<usize> = signals.shown().map(|one| one.width).collect();
         assert_eq!(widths, ["Heat -32.00 C".len(), "Gear Neutral".len(), "Whole 1".len()]);
     }

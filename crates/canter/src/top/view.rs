@@ -11,6 +11,7 @@ use super::{
 pub use buses::Buses;
 use canter_io::frame::{EFF_FLAG, EFF_MASK};
 use clap::ValueEnum;
+pub use identifiers::notation;
 use identifiers::{Layout, identifier};
 
 /// The style of a piece of text.
@@ -279,6 +280,7 @@ impl View {
         };
         alarm(census.lost, "frames not received");
         alarm(census.beyond, "frames of identifiers without a row");
+        alarm(census.broken(), "transported messages not complete");
         if census.is_unknown() {
             line.push((Style::Alarm, ", the databases know no identifier: wrong database?".to_owned()));
         }

@@ -1,5 +1,6 @@
 //! Blocks of MDF 4: `##` and two letters, length, count of links, links, data. Little endian.
 
+use super::ahead::{Ahead, Pending};
 use crate::{
     format::Whole,
     linktype::Order,
@@ -21,6 +22,7 @@ pub struct Blocks {
     pub at: u64,
     /// The logger was stopped before it had written counts and lengths.
     pub is_unfinished: bool,
+    ahead: Ahead,
 }
 
 /// The header of a block: its type, offset, length and number of links.
@@ -33,6 +35,26 @@ pub struct Head {
 }
 
 impl Head {
+    fn read(at: u64, whole: &Whole) -> Result<Self, Trouble> {
+        let mut head = [0; HEAD_BYTES as usize];
+        if at.checked_add(HEAD_BYTES).is_none_or(|end| end > whole.length) {
+            return Err(Trouble::Cut);
+        }
+        whole.read(at, &mut head)?;
+        let [b'#', b'#', a, b, ..] = head else {
+            return wrong("no block where one is expected (a damaged file?)");
+        };
+        let word = |at| u64::from(LE.word(&head, at + 4)) << 32 | u64::from(LE.word(&head, at));
+        let (length, links) = (word(8), word(16));
+        if length < HEAD_BYTES || links > (length - HEAD_BYTES) / 8 || links < links_min([a, b]) {
+            return wrong(format!("a block of {length} bytes with {links} links (a damaged file?)"));
+        }
+        if length > whole.length - at {
+            return Err(Trouble::Cut);
+        }
+        Ok(Self { kind: [a, b], at, length, links })
+    }
+
     /// Refuses a block of another type.
     fn of_kind(self, kind: &[u8; 2]) -> Result<Self, Trouble> {
         if self.kind != *kind {
@@ -93,7 +115,7 @@ fn links_min(kind: [u8; 2]) -> u64 {
 
 impl Blocks {
     pub fn new(whole: Whole) -> Self {
-        Self { whole, read_before: HashSet::new(), at: 0, is_unfinished: false }
+        Self { whole, read_before: HashSet::new(), at: 0, is_unfinished: false, ahead: Ahead::default() }
     }
 
     /// The length of the file in bytes.
@@ -109,23 +131,7 @@ impl Blocks {
     /// Reads the header of a block that several blocks may link to: a text, a source.
     fn shared(&mut self, at: u64) -> Result<Head, Trouble> {
         self.at = at;
-        let mut head = [0; HEAD_BYTES as usize];
-        if at.checked_add(HEAD_BYTES).is_none_or(|end| end > self.whole.length) {
-            return Err(Trouble::Cut);
-        }
-        self.read(at, &mut head)?;
-        let [b'#', b'#', a, b, ..] = head else {
-            return wrong("no block where one is expected (a damaged file?)");
-        };
-        let word = |at| u64::from(LE.word(&head, at + 4)) << 32 | u64::from(LE.word(&head, at));
-        let (length, links) = (word(8), word(16));
-        if length < HEAD_BYTES || links > (length - HEAD_BYTES) / 8 || links < links_min([a, b]) {
-            return wrong(format!("a block of {length} bytes with {links} links (a damaged file?)"));
-        }
-        if length > self.whole.length - at {
-            return Err(Trouble::Cut);
-        }
-        Ok(Head { kind: [a, b], at, length, links })
+        Head::read(at, &self.whole)
     }
 
     /// Reads the header of a block that only one block links to.
@@ -148,6 +154,28 @@ impl Blocks {
         let data = bytes.split_off(8 * head.links as usize);
         let link = |link: &[u8]| u64::from(LE.word(link, 4)) << 32 | u64::from(LE.word(link, 0));
         Ok(Block { links: bytes.chunks_exact(8).map(link).collect(), data })
+    }
+
+    /// Has a deflated block unpacked while others are read, if there is room for it. Whatever is wrong with it is said at its
+    /// turn.
+    pub fn unpack_ahead(&mut self, link: u64) -> Option<Pending> {
+        let head = Head::read(link, &self.whole).ok()?.of_kind(b"DZ").ok()?;
+        let (start, end) = head.data();
+        let mut lengths = [0; 16];
+        self.read(start + 8, &mut lengths).ok()?;
+        let unpacked = u64::from_le_bytes(*lengths.first_chunk()?);
+        let bytes = unpacked.checked_add(end - start)?;
+        if !self.ahead.takes(bytes) {
+            return None;
+        }
+        let mut block = vec![0; (end - start) as usize];
+        self.read(start, &mut block).ok()?;
+        self.ahead.unpack(link, block, bytes)
+    }
+
+    /// Waits for a block that is unpacked ahead; `None` if that died of it.
+    pub fn unpacked(&mut self, pending: Pending) -> Option<Result<Vec<u8>, Trouble>> {
+        self.ahead.wait(pending)
     }
 
     /// Reads the block at `at`, which must have this type.

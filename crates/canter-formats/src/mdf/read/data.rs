@@ -1,6 +1,9 @@
 //! The bytes of a group, which may be in one block (`DT`, `SD`), deflated (`DZ`), or in lists of these (`DL`, `HL`).
 
-use super::blocks::Blocks;
+use super::{
+    ahead::Pending,
+    blocks::{Blocks, Head},
+};
 use crate::trouble::{Trouble, wrong};
 use flate2::{Decompress, FlushDecompress, Status};
 use std::collections::VecDeque;
@@ -24,6 +27,8 @@ pub struct Data {
     list: u64,
     /// The range left to read of a block that is not deflated.
     plain: (u64, u64),
+    /// The next block, if it is unpacked meanwhile.
+    ahead: Option<Pending>,
     buffer: Vec<u8>,
     at: usize,
 }
@@ -84,7 +89,7 @@ impl Data {
                     self.plain.1 = self.plain.1.max(blocks.file_length());
                 }
             }
-            b"DZ" => unpack(&blocks.body(head)?.data, &mut self.buffer)?,
+            b"DZ" => self.unpack(link, head, blocks)?,
             b"HL" => self.list = blocks.body(head)?.link(0),
             b"DL" => {
                 let list = blocks.body(head)?;
@@ -101,10 +106,26 @@ impl Data {
         }
         Ok(())
     }
+
+    /// Appends the data of a `DZ` block, and has the next one unpacked while the records of this one are taken.
+    fn unpack(&mut self, link: u64, head: Head, blocks: &mut Blocks) -> Result<(), Trouble> {
+        let pending = self.ahead.take().filter(|pending| pending.link == link);
+        let mut bytes = match pending.and_then(|pending| blocks.unpacked(pending)) {
+            Some(unpacked) => unpacked?,
+            None => unpack(&blocks.body(head)?.data)?,
+        };
+        self.ahead = self.links.front().and_then(|&next| blocks.unpack_ahead(next));
+        if self.buffer.is_empty() {
+            self.buffer = bytes;
+        } else {
+            self.buffer.append(&mut bytes);
+        }
+        Ok(())
+    }
 }
 
-/// Appends the data of a `DZ` block, which is deflated and may be transposed.
-fn unpack(block: &[u8], out: &mut Vec<u8>) -> Result<(), Trouble> {
+/// Returns the data of a `DZ` block, which is deflated and may be transposed.
+pub fn unpack(block: &[u8]) -> Result<Vec<u8>, Trouble> {
     let damaged = |reason: &str| Trouble::Wrong(format!("{reason} (a damaged file?)"));
     let Some((head, packed)) = block.split_at_checked(24) else {
         return Err(damaged("a block shorter than its header"));
@@ -128,20 +149,19 @@ fn unpack(block: &[u8], out: &mut Vec<u8>) -> Result<(), Trouble> {
         return Err(damaged("a block that cannot be unpacked"));
     }
     match head[2] {
-        0 => out.append(&mut bytes),
-        1 if width > 0 => transpose(&bytes, width as usize, out),
-        _ => return Err(damaged("a block compressed in a way that canter cannot read")),
+        0 => Ok(bytes),
+        1 if width > 0 => Ok(transpose(&bytes, width as usize)),
+        _ => Err(damaged("a block compressed in a way that canter cannot read")),
     }
-    Ok(())
 }
 
-/// Appends the records whose columns are `bytes`; the bytes of an incomplete record follow the columns and are not
+/// Returns the records whose columns are `bytes`; the bytes of an incomplete record follow the columns and are not
 /// transposed.
-fn transpose(bytes: &[u8], width: usize, out: &mut Vec<u8>) {
-    let (start, rows) = (out.len(), bytes.len() / width);
-    out.resize(start + rows * width, 0);
+fn transpose(bytes: &[u8], width: usize) -> Vec<u8> {
+    let rows = bytes.len() / width;
+    let mut out = vec![0; rows * width];
     // Some rows at a time, so that they stay in the processor's cache for all columns.
-    for (tile, records) in out[start..].chunks_mut(width.saturating_mul(TILE_ROWS)).enumerate() {
+    for (tile, records) in out.chunks_mut(width.saturating_mul(TILE_ROWS)).enumerate() {
         for (at, column) in bytes.chunks_exact(rows).take(width).enumerate() {
             for (record, &byte) in records.chunks_exact_mut(width).zip(&column[tile * TILE_ROWS..]) {
                 record[at] = byte;
@@ -149,4 +169,5 @@ fn transpose(bytes: &[u8], width: usize, out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(&bytes[rows * width..]);
+    out
 }

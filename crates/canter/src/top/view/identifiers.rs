@@ -2,7 +2,7 @@
 //! frame behind them.
 
 use super::{Line, Style};
-use crate::top::census::{Census, Key, Row};
+use crate::top::census::{Census, Content, Key, Row};
 use canter_cli::{
     terminal::{clip, plain},
     units,
@@ -56,7 +56,10 @@ const COLUMNS: [Column; 7] = [
 ];
 
 fn len(row: &Row<'_>) -> String {
-    format!("{}{}", row.frame.len, if row.frame.is_fd() { " FD" } else { "" })
+    match &row.last {
+        Content::Frame(frame) => format!("{}{}", frame.len, if frame.is_fd() { " FD" } else { "" }),
+        Content::Transported(bytes) => bytes.len().to_string(),
+    }
 }
 
 fn span(ns: Option<u64>) -> String {
@@ -67,6 +70,17 @@ fn span(ns: Option<u64>) -> String {
 pub fn identifier(key: &Key) -> String {
     let id = key.id & EFF_MASK;
     if key.id & EFF_FLAG != 0 { format!("{id:08X}") } else { format!("{id:03X}") }
+}
+
+/// What an identifier had last, in candump's notation.
+pub fn notation(key: &Key, last: &Content) -> String {
+    match last {
+        Content::Frame(frame) => frame.to_string(),
+        Content::Transported(bytes) => {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            format!("{}#{hex}", identifier(key))
+        }
+    }
 }
 
 /// The columns of a screen.
@@ -110,11 +124,11 @@ impl Layout {
         let name = row.signals.as_ref().map_or("–", |signals| &signals.message.name);
         let cells = self.line(bus, &identifier(key), &plain(name), |column| (column.text)(row));
         let mut line = vec![(Style::Plain, cells + " ")];
-        if row.frame.is_rtr() {
+        if row.last.is_rtr() {
             line.push((Style::Plain, " remote request".to_owned()));
         }
         let since_ns = census.now_ns.saturating_sub(CHANGED_NS);
-        for (at, byte) in row.frame.data().iter().enumerate() {
+        for (at, byte) in row.last.bytes().iter().enumerate() {
             let style = if row.changed_since(at, since_ns) { Style::Changed } else { Style::Plain };
             line.push((Style::Plain, " ".to_owned()));
             line.push((style, format!("{byte:02X}")));
