@@ -2,6 +2,7 @@
 
 mod analyzed;
 mod cards;
+mod controllers;
 pub(crate) mod experiment;
 pub(crate) mod instrument;
 pub mod latency;

@@ -62,6 +62,7 @@ Examples:
 On real hardware, wired as in the papers (docs/studies.md):
   canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway can3,can4
   canter study run 2011-fig8 --interfaces can0,can1,can2 --gateway can0,can1 --gateway-by 'ssh pi'
+  canter study run history-gateways --interfaces can0,can1,can2 --gateway can3,can4 --instrument hardware
 Exit code 0; 1 when a study failed, a figure exceeded its ceiling or a verdict differs from the kept one; 3 when frames were lost.")]
 pub struct Arguments {
     #[command(subcommand)]
@@ -143,6 +144,9 @@ struct RunArguments {
     /// With --interfaces: the gateway's two interfaces
     #[arg(long, value_name = "IN,OUT", requires = "interfaces", value_delimiter = ',')]
     gateway: Vec<String>,
+    /// With --interfaces: who stamps frames, the kernel (socket) or the controllers (hardware)
+    #[arg(long, value_enum, default_value_t = InstrumentName::Socket, requires = "interfaces", hide_possible_values = true)]
+    instrument: InstrumentName,
     /// With --gateway: command that starts programs on the gateway's machine, where the same build of canter is installed
     #[arg(long, value_name = "COMMAND", requires = "gateway")]
     gateway_by: Option<String>,
@@ -284,6 +288,9 @@ fn on_this_machine(
     let [input, output] = &run.gateway[..] else {
         return Err(replaced(&format!("--gateway {}: not two names, IN,OUT; a host", run.gateway.join(","))));
     };
+    if !matches!(run.instrument, InstrumentName::Socket | InstrumentName::Hardware) {
+        return Err(Failure::new(Exit::Usage, "--instrument: socket or hardware, with --interfaces"));
+    }
     let mut up = vec![send.clone(), direct.clone(), routed.clone()];
     let (mut side, null): (Box<dyn Side>, _) = match &run.gateway_by {
         Some(by) => (Box::new(Remote::start(by, [input, output], GREETING_TIMEOUT)?), None),
@@ -298,8 +305,9 @@ fn on_this_machine(
         direct: Some(direct.clone()),
         routed: routed.clone(),
         up,
-        null,
-        instrument: InstrumentName::Socket,
+        // The controllers' stamps have no floor.
+        null: null.filter(|_| run.instrument == InstrumentName::Socket),
+        instrument: run.instrument,
         ..Bed::default()
     };
     let todo: Vec<&Unit> = units.iter().filter(|unit| !journal.is_done(unit)).collect();

@@ -3,6 +3,7 @@
 //! | instrument | stamp on the direct bus | on the routed bus | taken off where a frame takes time |
 //! | --- | --- | --- | --- |
 //! | `sockets` | reception | reception | the frame's time on the routed bus |
+//! | `sockets`, `hardware` | the controller's reception | the controller's reception | the frame's time on the routed bus |
 //! | `cards` | the command that sends | reception | its time on both buses |
 //! | `wires` | delivery to the gateway's node | start of frame | nothing |
 //! | `analyzed` | the sender's driver begins to send; on a virtual wire, delivery to the gateway's node | the gateway's driver begins to send | nothing |
@@ -96,6 +97,8 @@ pub enum InstrumentName {
     /// Frames by a socket, stamps by the kernel: on every interface
     #[default]
     Socket,
+    /// Frames by a socket, stamps by the controllers: two channels of one device that stamps, or virtual wires
+    Hardware,
     /// Virtual wires (canwire): the kernel's source sends, and the wires stamp
     Wire,
     /// Two SJA1000 cards (canprobe): a timer interrupt sends, the other card's interrupt handler stamps

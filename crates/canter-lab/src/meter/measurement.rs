@@ -64,7 +64,7 @@ fn instrument(setup: &Setup) -> failure::Result<Box<dyn Instrument>> {
         return Err(Failure::new(Exit::Usage, why));
     }
     Ok(match setup.instrument {
-        InstrumentName::Socket => Box::new(Interfaces::find(setup)?),
+        InstrumentName::Socket | InstrumentName::Hardware => Box::new(Interfaces::find(setup)?),
         InstrumentName::Wire => Box::new(Buses::find(setup)?),
         InstrumentName::Probe => Box::new(Cards::find(setup)?),
         InstrumentName::Analyzer => Box::new(Analyzed::find(setup)?),

@@ -1,10 +1,11 @@
 //! The papers' instrument: sends by a socket or a device file; the kernel stamps frames when it gets them from the
 //! driver. It works on every interface. The delay from a controller to the stamp is in both stamps, so that it nearly
-//! cancels.
+//! cancels. As the instrument `hardware`, controllers stamp.
 
 use super::{
+    controllers::{Controller, refuse_two_clocks},
     experiment::{Experiment, Machine, Outcome, Port, Sending, Surroundings},
-    instrument::{Instrument, Setup, Silence, WireTime},
+    instrument::{Instrument, InstrumentName, Setup, Silence, WireTime},
 };
 use canter_cli::{
     failure::{self, Exit, Failure},
@@ -14,7 +15,7 @@ use canter_io::{
     Frame, Interface,
     frame::BitRate,
     interface::Kind,
-    method::{Echo, ReceiveMethod, ReceiveOptions, TransmitMethod, TransmitOptions},
+    method::{Echo, Receive, ReceiveMethod, ReceiveOptions, TransmitMethod, TransmitOptions},
 };
 use canter_measure::{
     environment,
@@ -23,12 +24,17 @@ use canter_measure::{
 use canter_route::traffic::template;
 use std::io;
 
+/// What a frame in a socket's queue takes at most, as the kernel counts bytes.
+const QUEUED_BYTES: u32 = 1024;
+
 /// The interfaces of a measurement.
 pub struct Interfaces {
     send: Interface,
     /// The interface of the first stamp; `None`: the sender's echo gives it.
     direct: Option<Interface>,
     routed: Interface,
+    /// Whether controllers stamp, not the kernel.
+    by_controllers: bool,
 }
 
 impl Interfaces {
@@ -39,7 +45,11 @@ impl Interfaces {
             Ok::<_, Failure>(interface)
         };
         let direct = setup.direct.as_deref().map(find).transpose()?;
-        let found = Self { send: find(&setup.send)?, direct, routed: find(&setup.routed)? };
+        let by_controllers = setup.instrument == InstrumentName::Hardware;
+        let found = Self { send: find(&setup.send)?, direct, routed: find(&setup.routed)?, by_controllers };
+        if by_controllers {
+            refuse_two_clocks(found.reference(), &found.routed)?;
+        }
         if !setup.null && [&found.send.name, &found.reference().name].contains(&&found.routed.name) {
             let name = &found.routed.name;
             let way_out = "--null measures the meter's own floor";
@@ -51,6 +61,21 @@ impl Interfaces {
 
     fn reference(&self) -> &Interface {
         self.direct.as_ref().unwrap_or(&self.send)
+    }
+
+    /// What receives frames with stamps. The queue has room for all frames that can be on their way.
+    fn receiver(&self, on: &Interface, count: u64) -> failure::Result<Box<dyn Receive>> {
+        let frames = count.clamp(256, 1 << 16) as u32;
+        if self.by_controllers {
+            return Ok(Box::new(Controller::open(on, frames.saturating_mul(QUEUED_BYTES))?));
+        }
+        let options = ReceiveOptions {
+            stamps: true,
+            queue_frames: Some(frames),
+            whole_queue: true,
+            ..ReceiveOptions::default()
+        };
+        Ok(on.carrier.usual.receive_spinning.parse::<ReceiveMethod>()?.open(on, &options)?)
     }
 
     fn refuse_classic(&self) -> failure::Result<()> {
@@ -67,11 +92,6 @@ impl Instrument for Interfaces {
         if frame.is_fd() {
             self.refuse_classic()?;
         }
-        // The queue has room for all frames that can be on their way.
-        let queue_frames = Some(setup.count.clamp(256, 1 << 16) as u32);
-        let options =
-            ReceiveOptions { stamps: true, queue_frames, whole_queue: true, ..ReceiveOptions::default() };
-        let receiver = |on: &Interface| on.carrier.usual.receive_spinning.parse::<ReceiveMethod>();
         let sender: TransmitMethod = self.send.carrier.usual.transmit.parse()?;
         let echo = if self.direct.is_none() { Echo::On } else { Echo::Auto };
         let wire = wire(setup, &self.routed);
@@ -79,8 +99,8 @@ impl Instrument for Interfaces {
         let to = TransmitOptions { echo, ..TransmitOptions::default() }.without_waiting();
         let sending = Sending::Frames(sender.open(&self.send, &to)?);
         let experiment = Experiment {
-            direct: receiver(self.reference())?.open(self.reference(), &options)?,
-            routed: receiver(&self.routed)?.open(&self.routed, &options)?,
+            direct: self.receiver(self.reference(), setup.count)?,
+            routed: self.receiver(&self.routed, setup.count)?,
             traffic: setup.traffic,
             frame_ns,
             gap_ns: setup.gap,
@@ -91,7 +111,10 @@ impl Instrument for Interfaces {
             wire,
         };
         let names = self.interfaces().iter().map(|interface| interface.name.clone()).collect();
-        let condition = setup.condition(&frame, frame_ns, names);
+        let mut condition = setup.condition(&frame, frame_ns, names);
+        if self.by_controllers {
+            condition.instrument = "hardware".to_owned();
+        }
         Ok((experiment, sending, condition))
     }
 

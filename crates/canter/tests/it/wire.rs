@@ -229,6 +229,35 @@ fn a_gateway_is_measured_under_every_traffic_and_how_late_the_wire_was_stands_be
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=wire"]
+fn the_controllers_stamps_say_what_the_wires_say_and_two_clocks_are_refused() {
+    let _alone = alone();
+    let megabit = BitTiming::classic(1_000_000);
+    let _from = Nodes::up(&["t0", "t3", "t4"], "T", &megabit);
+    let _to = Nodes::up(&["t1", "t2"], "U", &megabit);
+    let _gateway = Gateway::start("t0", "t1", "can-gw", &[]);
+    let measure = |words: &[&str]| canter(&[&["latency", "--count", "300"], words].concat()).ended(LIMIT);
+    let p50 = |words: &[&str]| {
+        let one = series(&measure(&[words, &["--json", "-"]].concat()), 300);
+        (one["latency_ns"]["p50"].as_u64().unwrap(), one["condition"]["instrument"].clone())
+    };
+    let (wires_ns, _) = p50(&["--instrument", "wire", "--send", "T", "--routed", "U"]);
+    // The sender's echo, or another node of its bus, has the first stamp.
+    for direct in [&[][..], &["--direct", "t4"]] {
+        let by_controllers = ["--instrument", "hardware", "--send", "t3", "--routed", "t2"];
+        let (ns, instrument) = p50(&[&by_controllers, direct].concat());
+        // A frame is stamped when it is delivered, which the wire's timer does up to a bit late.
+        assert!(ns.abs_diff(wires_ns) < 1000, "{direct:?}: {ns} ns, by the wires {wires_ns} ns");
+        assert_eq!(instrument, "hardware");
+    }
+    run(&["wire", "add", "t5", "--bus", "U", "--bitrate", "1000000", "--clock-drift", "50"]);
+    let refused = measure(&["--instrument", "hardware", "--send", "t3", "--routed", "t5"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.complaint().starts_with("t3, t5: their controllers stamp by two clocks"), "{refused:?}");
+    run(&["wire", "delete", "t5"]);
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=wire"]
 fn the_meter_does_not_delay_the_gateway_that_it_measures() {
     let _alone = alone();
     let megabit = BitTiming::classic(1_000_000);
