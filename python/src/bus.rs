@@ -132,12 +132,12 @@ impl Bus {
         let deadline = Deadline::after(timeout);
         while list.len() < max {
             let batch = open.take(max - list.len());
-            // Consecutive frames are often of one bus: its name is looked up once for them.
-            for row in batch.chunk_by(|one, next| one.meta.interface == next.meta.interface) {
-                let name = self.name_of(py, row[0].meta.interface);
-                for received in row {
-                    list.append(self.maker.message(py, received, self.stamp_ns(received), &name)?)?;
-                }
+            let begun = list.len();
+            if let Err(error) = self.append(py, &batch, &list) {
+                // The frame that is no message goes with its error, which is raised when there is nothing to hand out.
+                let passed = list.len() - begun + usize::from(list.is_empty());
+                open.put_back(&batch[passed..]);
+                return if list.is_empty() { Err(error) } else { Ok(list) };
             }
             // Waits only for the first, and raises an error only when there is no message to hand out.
             let more = match list.len() {
@@ -271,6 +271,18 @@ impl Bus {
 
     fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends frames as messages, up to the first that cannot be made.
+    fn append(&self, py: Python<'_>, batch: &[Received], list: &Bound<'_, PyList>) -> PyResult<()> {
+        // Consecutive frames are often of one bus: its name is looked up once for them.
+        for row in batch.chunk_by(|one, next| one.meta.interface == next.meta.interface) {
+            let name = self.name_of(py, row[0].meta.interface);
+            for received in row {
+                list.append(self.maker.message(py, received, self.stamp_ns(received), &name)?)?;
+            }
+        }
+        Ok(())
     }
 
     fn name_of<'py>(&self, py: Python<'py>, index: u32) -> Bound<'py, PyString> {

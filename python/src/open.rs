@@ -109,6 +109,13 @@ impl Open {
         batch
     }
 
+    /// Puts frames back that were taken and not handed out.
+    pub fn put_back(&self, frames: &[Received]) {
+        let mut inside = self.inside();
+        frames.iter().rev().for_each(|frame| inside.queue.push_front(*frame));
+        self.note_queued(&mut inside);
+    }
+
     /// Updates the flag for a program that polls the descriptor and for other threads that wait.
     fn note_queued(&self, inside: &mut Inside) {
         if inside.queue.is_empty() && inside.failure.is_none() {

@@ -29,6 +29,28 @@ def test_recv_many_hands_out_what_waits_before_it_raises(vcan):
         assert node.stats["received"] == 100
 
 
+def test_recv_many_loses_no_frame_beside_the_one_that_is_no_message(vcan, monkeypatch):
+    made = []
+
+    class Picky(can.Message):
+        __slots__ = ()
+
+        def __new__(cls, *arguments, **words):
+            made.append(None)
+            if len(made) in (6, 7):
+                raise MemoryError
+            return super().__new__(cls)
+
+    monkeypatch.setattr(can, "Message", Picky)
+    with bus(vcan) as node:
+        made.clear()
+        flood(vcan, 10)
+        assert [number(message) for message in node.recv_many(10, 1)] == [0, 1, 2, 3, 4]
+        with pytest.raises(MemoryError):
+            node.recv_many(10, 1)
+        assert [number(message) for message in node.recv_many(10, 1)] == [6, 7, 8, 9]
+
+
 def test_iterating_hands_out_what_waits_before_it_raises_and_loses_nothing_when_it_ends_early(vcan):
     with bus(vcan) as node:
         flood(vcan, 100)

@@ -73,6 +73,7 @@ mod output;
 mod queue;
 mod receiver;
 mod recording;
+mod rest;
 mod ring;
 mod settings;
 mod source;

@@ -8,6 +8,7 @@ use crate::{
     live::{Current, Live, Progress},
     merge::Piece,
     queue::Ending,
+    rest::{Entry, Rest},
     syncer::Syncer,
 };
 use canter_formats::{Append, Closing, Format};
@@ -88,8 +89,8 @@ pub struct Output<'a> {
     buffer: Vec<u8>,
     /// The buffer is written when it has this size, in bytes.
     write_at: usize,
-    /// For each entry in the buffer, where it ends, and the interface of its frame, or `NO_FRAME`.
-    entries: Vec<(u32, u32)>,
+    /// Each entry in the buffer; of one that is no frame the interface is `NO_FRAME`.
+    entries: Vec<Entry>,
     /// How many frames of each interface are in the buffer.
     pending: Vec<u64>,
     pub report: Progress,
@@ -176,11 +177,9 @@ impl<'a> Output<'a> {
 
     /// Formats the header of a file.
     fn begin(&mut self) {
-        self.format = (self.style.append)(self.style.ns);
-        self.format.begin(&mut self.buffer);
-        for name in &self.names {
-            self.format.interface(&mut self.buffer, name);
-        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.format = self.begin_format(&mut buffer);
+        self.buffer = buffer;
         self.note(NO_FRAME);
         if self.has_windows {
             self.event.0.push(self.files.path().display().to_string());
@@ -193,6 +192,14 @@ impl<'a> Output<'a> {
         }
         self.in_current.fill(0);
         self.set_write_at();
+    }
+
+    /// Formats how a file begins, with all interfaces so far.
+    fn begin_format(&self, buffer: &mut Vec<u8>) -> Box<dyn Append> {
+        let mut format = (self.style.append)(self.style.ns);
+        format.begin(buffer);
+        self.names.iter().for_each(|name| format.interface(buffer, name));
+        format
     }
 
     fn note(&mut self, interface: u32) {
@@ -345,9 +352,47 @@ impl<'a> Output<'a> {
         self.write_at = left.min(WRITE_BYTES as u64) as usize;
     }
 
-    /// Writes the buffer, or counts its frames as lost.
+    /// Writes the buffer, or counts its frames as lost. Those that the file has no room for go into the next one.
     fn write(&mut self) {
-        let written = if self.report.error.is_none() { self.write_buffer() } else { 0 };
+        let (whole, error) = if self.report.error.is_none() { self.write_buffer() } else { (0, None) };
+        let is_too_large = error.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::FileTooLarge);
+        let rest = is_too_large.then(|| self.take_rest(whole));
+        self.account_for_buffer(whole);
+        if let Some(error) = error {
+            self.fail_to_write(error);
+        }
+        if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+            self.continue_with(&rest);
+        }
+    }
+
+    /// Takes the frames behind the first `whole` bytes out of the buffer.
+    fn take_rest(&mut self, whole: usize) -> Rest {
+        let mut head = Vec::new();
+        self.begin_format(&mut head);
+        let is_frame = |&(_, interface): &Entry| interface != NO_FRAME;
+        let rest = Rest::split_off(&self.buffer, &mut self.entries, whole, &head, is_frame);
+        rest.interfaces().for_each(|interface| self.pending[interface as usize] -= 1);
+        self.last_ns = rest.before_ns.unwrap_or(self.last_ns);
+        rest
+    }
+
+    /// Begins the next file with these frames, or counts them as lost if there is none.
+    fn continue_with(&mut self, rest: &Rest) {
+        self.try_to_continue();
+        let is_lost = self.report.error.is_some();
+        let counts = if is_lost { &mut self.report.lost } else { &mut self.pending };
+        rest.interfaces().for_each(|interface| counts[interface as usize] += 1);
+        if !is_lost {
+            rest.append_to(&mut self.buffer, &mut self.entries);
+            self.last_ns = rest.last_ns.unwrap_or(self.last_ns);
+            self.current.first_ns = rest.first_ns.unwrap_or(self.last_ns);
+        }
+        self.publish();
+    }
+
+    /// Counts the frames of the buffer, of whose bytes `written` are in the file, and empties it.
+    fn account_for_buffer(&mut self, written: usize) {
         let lost = self.entries.iter().rev().take_while(|&&(end, _)| end as usize > written);
         for &(_, interface) in lost.filter(|&&(_, interface)| interface != NO_FRAME) {
             self.report.lost[interface as usize] += 1;
@@ -368,8 +413,8 @@ impl<'a> Output<'a> {
         self.publish();
     }
 
-    /// Writes the buffer. Returns how many of its bytes are in the file, up to the last whole entry.
-    fn write_buffer(&mut self) -> usize {
+    /// Writes the buffer. Returns how many of its bytes are in the file, up to the last whole entry, and what went wrong.
+    fn write_buffer(&mut self) -> (usize, Option<io::Error>) {
         let packed = self.packer.as_mut().map(|packer| packer.compress(&self.buffer));
         let before = self.files.bytes();
         let (whole, error) = match packed {
@@ -393,14 +438,15 @@ impl<'a> Output<'a> {
             },
         };
         self.report.bytes += self.files.bytes() - before;
-        if let Some(error) = error {
-            let is_full = error.kind() == io::ErrorKind::StorageFull;
-            self.fail(Error::file(self.files.path(), "write", error).to_string());
-            if let Some(outage) = self.outage.as_mut().filter(|_| is_full) {
-                outage.retry = outage.began + RETRY;
-            }
+        (whole, error)
+    }
+
+    fn fail_to_write(&mut self, error: io::Error) {
+        let is_full = error.kind() == io::ErrorKind::StorageFull;
+        self.fail(Error::file(self.files.path(), "write", error).to_string());
+        if let Some(outage) = self.outage.as_mut().filter(|_| is_full) {
+            outage.retry = outage.began + RETRY;
         }
-        whole
     }
 
     /// Publishes the account so far, in case the next write stalls.

@@ -104,4 +104,6 @@ pub use interface::Interface;
 #[doc(hidden)]
 pub use sys::socket;
 #[doc(inline)]
-pub use sys::{canbare, canchar, canprobe, clock, ethtool, event, file, marker, poll, process, thread, tun};
+pub use sys::{
+    canbare, canchar, canprobe, clock, ethtool, event, file, link_flags, marker, poll, process, thread, tun,
+};

@@ -11,6 +11,7 @@ pub mod ethtool;
 pub mod event;
 pub mod file;
 pub(crate) mod inbox;
+pub mod link_flags;
 pub mod map;
 pub mod marker;
 pub mod poll;

@@ -69,6 +69,11 @@ impl Backlog {
         }
     }
 
+    /// The longest wait of a frame, in ns.
+    pub fn age_ns_max(&self) -> u64 {
+        self.limits.age_ns_max
+    }
+
     /// Drops the frames that have waited for too long at `now_ns`, and returns how many.
     pub fn expire(&mut self, now_ns: u64) -> usize {
         let (before, oldest_ns) = (self.len(), now_ns.saturating_sub(self.limits.age_ns_max));

@@ -377,9 +377,11 @@ impl Route {
 
 /// A route whose input continues while its output is full.
 impl Route {
-    /// Whether frames wait that must be sent before all others.
+    /// Whether frames wait that must be sent before all others. The rest of a batch does not: it follows those that the
+    /// transmitter holds.
     fn has_backlog(&self) -> bool {
-        self.backlog.as_ref().is_some_and(|backlog| !backlog.is_empty() || self.flushing)
+        let waits = |backlog: &Backlog| !backlog.is_empty() || self.flushing;
+        self.accepted == self.ready && self.backlog.as_ref().is_some_and(waits)
     }
 
     /// Moves the rest of the batch to the backlog, if the route has one, to continue receiving while the output is full.
@@ -401,6 +403,8 @@ impl Route {
 
     /// Sends from the backlog, and appends frames that arrive meanwhile.
     fn pump_backlog(&mut self) -> Result<Step, (Side, io::Error)> {
+        let now_ns = clock::monotonic_ns();
+        self.drop_old(now_ns);
         let moved = self.send_backlog().map_err(|error| (Side::Out, error))?;
         self.note_room(moved);
         let timeout_ns = if moved { 0 } else { self.next_wait_ns() };
@@ -420,35 +424,60 @@ impl Route {
         Ok(Step::Moved)
     }
 
-    /// Returns whether the output accepted a frame.
-    fn send_backlog(&mut self) -> io::Result<bool> {
-        let is_bus_off = self.is_bus_off();
-        let Some(backlog) = &mut self.backlog else { return Ok(false) };
-        let expired = backlog.expire(clock::monotonic_ns());
+    /// Drops the frames that have waited for too long: those of the backlog, and those that the transmitter holds when the
+    /// output has accepted none for so long. From then on the transmitter gets one at a time, so that none is old when the
+    /// output recovers.
+    fn drop_old(&mut self, now_ns: u64) {
+        let Some(backlog) = &mut self.backlog else { return };
+        let expired = backlog.expire(now_ns);
         self.counts.drop_as(expired as u64, |drops| &mut drops.no_room);
-        if is_bus_off {
+        let since_ns = *self.full_since_ns.get_or_insert(now_ns);
+        if now_ns.saturating_sub(since_ns) <= backlog.age_ns_max() {
+            return;
+        }
+        let abandoned = self.transmit.abandon() as u64;
+        self.counts.transmitted -= abandoned;
+        self.counts.drop_as(abandoned, |drops| &mut drops.no_room);
+        self.full_since_ns = None;
+        if !self.stuck {
+            self.set_stuck(true);
+        }
+    }
+
+    /// Hands frames to the transmitter, no more than it gathers otherwise: in a backlog they grow old and are dropped. Returns
+    /// whether the output accepted a frame.
+    fn send_backlog(&mut self) -> io::Result<bool> {
+        let before = self.transmit.pending();
+        self.flushing = before > 0;
+        if self.is_bus_off() {
             return Ok(false);
         }
-        let before = self.transmit.pending();
-        let mut moved = false;
+        let Some(backlog) = &mut self.backlog else { return Ok(false) };
+        let (mut taken_over, mut refused) = (0, false);
         while let Some(frames) = backlog.first() {
-            match take_over(self.transmit.as_mut(), frames)? {
+            let holds_max = if self.stuck { 1 } else { GATHERED_MAX };
+            let room = holds_max.saturating_sub(before + taken_over).min(frames.len());
+            if room == 0 {
+                break;
+            }
+            match take_over(self.transmit.as_mut(), &frames[..room])? {
                 Taken::Some(0) => break,
                 Taken::Some(count) => {
                     backlog.remove(count);
                     self.counts.transmitted += count as u64;
+                    taken_over += count;
                 }
                 Taken::RefusedFirst => {
                     backlog.remove(1);
                     self.counts.drop_as(1, |drops| &mut drops.refused);
+                    refused = true;
                 }
             }
-            moved = true;
         }
         self.transmit.flush()?;
         let pending = self.transmit.pending();
         self.flushing = pending > 0;
-        Ok(moved || pending < before)
+        Ok(refused || pending < before + taken_over)
     }
 }
 

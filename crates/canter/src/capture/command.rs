@@ -22,9 +22,10 @@ use canter_cli::{
     supervisor::Supervisor,
 };
 use canter_formats::Format;
-use canter_io::{Interface, InterfaceFilters};
+use canter_io::{Interface, InterfaceFilters, link_flags};
 use clap::Args;
 use std::{
+    fs,
     io::{self, IsTerminal, Write},
     path::PathBuf,
     sync::{Arc, mpsc},
@@ -44,6 +45,8 @@ const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 const EXTENSION: Duration = Duration::from_secs(30);
 /// How often progress of the disk is looked at.
 const EXTENSION_PERIOD: Duration = Duration::from_secs(2);
+/// How long a disk may take at most: another program may be what it works for.
+const EXTENSIONS_MAX: Duration = Duration::from_secs(600);
 
 /// Record frames of any number of interfaces, with the proof that none is missing
 #[derive(Args)]
@@ -318,14 +321,14 @@ impl Session<'_> {
     /// and the answer is false.
     fn wait_for_disk(&self, recording: &mut Recording, signals: &StopSignals) -> bool {
         let (began, mut reported) = (Instant::now(), false);
-        let (supervisor, mut asked, mut left_then) = (Supervisor::find(), began, recording.queue_used().0);
+        let (supervisor, mut asked, mut then) = (Supervisor::find(), began, DiskWork::look(recording));
         while !recording.is_written() {
             if asked.elapsed() > EXTENSION_PERIOD {
-                let left = recording.queue_used().0;
-                if left < left_then {
+                let now = DiskWork::look(recording);
+                if now.goes_on_since(&then) && began.elapsed() < EXTENSIONS_MAX {
                     supervisor.extend_timeout(EXTENSION);
                 }
-                (asked, left_then) = (Instant::now(), left);
+                (asked, then) = (Instant::now(), now);
             }
             thread::sleep(Duration::from_millis(5));
             if began.elapsed() > DISK_TIMEOUT && !reported {
@@ -388,9 +391,30 @@ fn remedy(account: &Account) -> String {
     if account.lost.backlog == 0 {
         return String::new();
     }
-    let limit = std::fs::read_to_string(LIMIT).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    let limit = fs::read_to_string(LIMIT).ok().and_then(|text| text.trim().parse::<u64>().ok());
     let doubled = 2 * limit.unwrap_or_default().max(1000);
     format!(" (a longer backlog prevents this: sysctl -w net.core.netdev_max_backlog={doubled})")
+}
+
+/// What the disk still has to take, by which its progress is seen.
+struct DiskWork {
+    queued_bytes: u64,
+    /// The pages that the kernel has written to all disks since it began (`/proc/vmstat`): the last sync counts none of ours.
+    written_pages: u64,
+}
+
+impl DiskWork {
+    fn look(recording: &Recording) -> Self {
+        let vmstat = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+        let written = vmstat.lines().find_map(|line| line.strip_prefix("nr_written ")?.parse().ok());
+        Self { queued_bytes: recording.queue_used().0 as u64, written_pages: written.unwrap_or(0) }
+    }
+
+    /// Whether the disk has taken frames, or, when none waits, pages of the last sync.
+    fn goes_on_since(&self, then: &Self) -> bool {
+        self.queued_bytes < then.queued_bytes
+            || self.queued_bytes == 0 && self.written_pages > then.written_pages
+    }
 }
 
 /// Reports the progress to the service manager. It does not reset the watchdog while the receiver's thread stalls.
@@ -436,8 +460,8 @@ impl AbsentInterfaces {
             return Vec::new();
         }
         self.checked = Some(Instant::now());
-        let message = |(name, reminder): &mut (String, Reminder)| match Interface::find(name) {
-            Ok(interface) if interface.up => {
+        let message = |(name, reminder): &mut (String, Reminder)| match is_up(name) {
+            Ok(true) => {
                 *reminder = Reminder::default();
                 None
             }
@@ -448,6 +472,15 @@ impl AbsentInterfaces {
         };
         self.names.iter_mut().filter_map(message).collect()
     }
+}
+
+/// Whether an interface is up. Of a network interface the kernel says so at any time, also when a service that changes
+/// interfaces makes it answer nothing else.
+fn is_up(name: &str) -> canter_io::Result<bool> {
+    if name.starts_with('/') {
+        return Interface::find(name).map(|device| device.up);
+    }
+    link_flags::is_up(name).map_err(|error| canter_io::Error::new(name, "find", error))
 }
 
 /// One line on a terminal that shows the progress.

@@ -7,8 +7,9 @@ use crate::namespaces::ran_in_namespaces;
 use crate::recorder::*;
 use crate::testbed::program;
 use crate::tun_bus::TunBuses;
+use canter_io::process;
 use serde_json::Value;
-use std::{fs, process::Command, time::Duration};
+use std::{fs, os::unix::net::UnixDatagram, process::Command, time::Duration};
 
 /// The paths of the files that an account names.
 fn files(account: &Value) -> Vec<String> {
@@ -353,25 +354,111 @@ fn a_sync_that_fails_while_the_file_is_written_costs_its_frames_at_once() {
     assert!(lost >= 100 && lost + account["frames"].as_u64().unwrap() == 120, "{account}");
 }
 
+/// The sync of a disk that works until the file `go` exists, once there is a file `slow`, and counts the pages that it writes.
+const SLOW_SYNC: &str = "\
+    #define _GNU_SOURCE
+    #include <fcntl.h>
+    #include <stdarg.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <sys/syscall.h>
+    #include <unistd.h>
+    static char *at(const char *name)
+    {
+        static __thread char path[4096];
+        snprintf(path, sizeof(path), \"%s/%s\", getenv(\"SLOW\"), name);
+        return path;
+    }
+    int open64(const char *path, int flags, ...)
+    {
+        va_list rest;
+        va_start(rest, flags);
+        int mode = va_arg(rest, int);
+        va_end(rest);
+        if (!strcmp(path, \"/proc/vmstat\"))
+            path = at(\"vmstat\");
+        return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    }
+    int fdatasync(int file)
+    {
+        for (long pages = 1; !access(at(\"slow\"), F_OK) && access(at(\"go\"), F_OK); pages++) {
+            FILE *vmstat = fopen(at(\"vmstat\"), \"w\");
+            fprintf(vmstat, \"nr_dirty 7\\nnr_written %ld\\n\", pages);
+            fclose(vmstat);
+            usleep(10000);
+        }
+        return syscall(SYS_fdatasync, file);
+    }";
+
 #[test]
-fn at_the_limit_of_a_file_s_size_the_recording_goes_on_in_another() {
+fn a_slow_last_sync_that_goes_on_gets_more_time_from_the_service_manager() {
+    if ran_in_namespaces() || !has("gcc") {
+        return;
+    }
+    let (disk, buses) = (Disk::new("slow", "16M"), TunBuses::new("kw", 1));
+    let (source, library) = (disk.file("sync.c"), disk.file("sync.so"));
+    fs::write(&source, SLOW_SYNC).unwrap();
+    sh(&format!("gcc -shared -fPIC -o {library} {source}"));
+    let manager = UnixDatagram::bind(disk.file("notify")).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let words = [
+        format!("LD_PRELOAD={library}"),
+        format!("SLOW={}", disk.file("").trim_end_matches('/')),
+        format!("NOTIFY_SOCKET={}", disk.file("notify")),
+    ];
+    let by: Vec<&str> = ["env"].into_iter().chain(words.iter().map(String::as_str)).collect();
+    let file = disk.file("a.log");
+    let capture = Capture::start_by(&by, &["kw0", "-o", &file, "--sync-interval", "0"]);
+    send(&mut buses.senders(), 0, 100);
+    fs::write(disk.file("slow"), "").unwrap();
+    process::terminate(&capture.child).unwrap();
+    let mut message = [0; 512];
+    while {
+        let bytes = manager.recv(&mut message).unwrap();
+        !String::from_utf8_lossy(&message[..bytes]).contains("EXTEND_TIMEOUT_USEC=30000000")
+    } {}
+    fs::write(disk.file("go"), "").unwrap();
+    let ended = capture.wait();
+    is_complete(&ended, &account(&file));
+    assert_all(&file, &buses.names(), 100);
+}
+
+#[test]
+fn at_the_limit_of_a_file_s_size_the_recording_goes_on_in_another_and_loses_nothing() {
     if ran_in_namespaces() {
         return;
     }
     let (disk, buses) = (Disk::new("limit", "16M"), TunBuses::new("kz", 1));
-    let file = disk.file("a.log");
-    let limited = ["bash", "-c", "ulimit -f 4; exec \"$@\"", "-"];
-    let mut capture = Capture::start_by(&limited, &["kz0", "-o", &file]);
-    let mut senders = buses.senders();
-    send(&mut senders, 0, 150);
-    capture.until_it_says(&["a.log: write: file too large"]);
-    capture.until_it_says(&["a-000002.log: the recording continues here"]);
-    send(&mut senders, 150, 170);
-    let ended = capture.stop();
-    let account = account(&file);
-    let (lost, kept) = (account["lost"]["disk"].as_u64().unwrap(), account["frames"].as_u64().unwrap());
-    assert_eq!((ended.code, lost + kept), (Some(3), 170), "{account}");
-    assert!(fs::metadata(&file).unwrap().len() <= 4096 && kept >= 20, "{account}");
+    // 150 frames have 6900 bytes in a log, and more in pcapng.
+    for (name, kib) in [("a.log", "4"), ("a.pcapng", "8")] {
+        let file = disk.file(name);
+        let limited = ["bash", "-c", "ulimit -f $0; exec \"$@\"", kib];
+        let mut capture = Capture::start_by(&limited, &["kz0", "-o", &file]);
+        let mut senders = buses.senders();
+        send(&mut senders, 0, 150);
+        capture.until_it_says(&[&format!("{name}: write: file too large")]);
+        capture.until_it_says(&["the recording continues here, 0 frames and 0 s later"]);
+        send(&mut senders, 150, 170);
+        let ended = capture.stop();
+        let account = account(&file);
+        is_complete(&ended, &account);
+        let log = |path: String| {
+            if path.ends_with(".log") {
+                return fs::read_to_string(path).unwrap();
+            }
+            let log = format!("{path}.log");
+            sh(&format!("{} convert --quiet {path} -o {log}", program()));
+            fs::read_to_string(log).unwrap()
+        };
+        let logs: String = files(&account).into_iter().map(log).collect();
+        assert_each(&numbers_of_lines(&logs).0, &buses.names(), 170);
+        // The account of each file has the stamps of its own frames.
+        let [first, second] = [0, 1].map(|at| account["files"][at].clone());
+        let ends = |file: &Value| [&file["first_ns"], &file["last_ns"]].map(|ns| ns.as_u64().unwrap());
+        assert!(ends(&first).is_sorted() && ends(&second).is_sorted(), "{account}");
+        assert!(ends(&first)[1] < ends(&second)[0], "{account}");
+    }
 }
 
 #[test]

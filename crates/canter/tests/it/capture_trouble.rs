@@ -339,20 +339,26 @@ fn a_full_backlog_is_named_as_the_place_of_the_loss_with_the_way_out() {
 #[test]
 #[ignore = "needs the lab: make test ONLY=capture_trouble"]
 fn while_the_kernel_lets_nobody_ask_for_interfaces_a_recording_goes_on_and_ends() {
-    let (disk, cables) = (Disk::new("held", "16M"), Cables::new("tr", 2));
     sh("modprobe tun");
-    let file = disk.file("a.log");
-    let mut senders = cables.senders();
-    let capture = Capture::start(&["tr0", "tr1", "-o", &file]);
-    send(&mut senders, 0, 100);
-    let holder = testbed::start("python3", &[concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hold_rtnl.py")]);
-    eventually("the mutex is held", || holder.printed().contains("held"));
-    let asked = testbed::start("ip", &["link", "show", "tr0"]);
-    send(&mut senders, 100, 200);
-    let ended = capture.stop();
-    assert_eq!(asked.printed(), "", "nobody is answered meanwhile");
-    let document = account(&file);
-    is_complete(&ended, &document);
-    assert_all(&file, &cables.names(), 200);
-    holder.signal("KILL");
+    // With the option it looks at its interfaces once a second.
+    for options in [&[][..], &["--wait-for-interface"]] {
+        let (disk, cables) = (Disk::new("held", "16M"), Cables::new("tr", 2));
+        let file = disk.file("a.log");
+        let mut senders = cables.senders();
+        let capture = Capture::start(&[&["tr0", "tr1", "-o", &file], options].concat());
+        send(&mut senders, 0, 100);
+        let holder = testbed::start("python3", &[concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hold_rtnl.py")]);
+        eventually("the mutex is held", || holder.printed().contains("held"));
+        let asked = testbed::start("ip", &["link", "show", "tr0"]);
+        if !options.is_empty() {
+            std::thread::sleep(Duration::from_secs(2)); // nothing shows that it has looked
+        }
+        send(&mut senders, 100, 200);
+        let ended = capture.stop();
+        let document = account(&file);
+        assert_eq!(asked.printed(), "", "nobody is answered meanwhile");
+        is_complete(&ended, &document);
+        assert_all(&file, &cables.names(), 200);
+        holder.signal("KILL");
+    }
 }

@@ -1,6 +1,9 @@
 //! A route between scripted sides, and the account of every frame.
 
-use super::*;
+use super::{
+    super::backlog::{Limits, WhenFull},
+    *,
+};
 use canter_io::{Frame, Identifier, batch::Meta};
 use proptest::prelude::*;
 use std::{
@@ -215,6 +218,53 @@ proptest! {
             Err(Side::Out) => prop_assert!(can_fail),
         }
     }
+}
+
+/// A backlog in which a frame may wait so long.
+fn backlog(policy: WhenFull, frames_max: usize, age_ns_max: u64) -> Option<Backlog> {
+    Backlog::new(Limits { policy, by_priority: false, frames_max, age_ns_max })
+}
+
+proptest! {
+    #[test]
+    fn with_a_backlog_every_frame_is_accounted_for_and_sent_at_most_once_in_order(
+        batches in prop::collection::vec(0usize..12, 0..30),
+        acts in acts(),
+        fails: bool,
+        policy in prop_oneof![Just(WhenFull::DropNew), Just(WhenFull::DropOld)],
+        frames_max in 1usize..20,
+        age_ns_max in prop_oneof![Just(0), Just(u64::MAX)],
+    ) {
+        let mut scripted = Scripted::ending(&batches, &acts, false, fails);
+        scripted.route.backlog = backlog(policy, frames_max, age_ns_max);
+        let _ = scripted.run(0);
+        let (counts, log) = (scripted.route.counts, scripted.log.lock().unwrap());
+        prop_assert_eq!(counts.received, counts.transmitted + counts.filtered + counts.dropped);
+        prop_assert_eq!(counts.drops.sum(), counts.dropped);
+        prop_assert_eq!(counts.received, u64::from(log.given));
+        prop_assert_eq!(counts.transmitted, log.sent.len() as u64);
+        prop_assert!(log.sent.is_sorted_by(|a, b| a < b), "{:?}", log.sent);
+    }
+}
+
+#[test]
+fn a_transmitter_whose_output_accepts_nothing_holds_one_frame_when_its_frames_are_too_old() {
+    // Each batch is older than 0 ns when the next one comes.
+    let mut scripted = Scripted::new(&[8; 30], &[Act::Hold(8)], false);
+    scripted.route.backlog = backlog(WhenFull::DropOld, 16, 0);
+    scripted.run(0).unwrap();
+    let log = scripted.log.lock().unwrap();
+    assert!(log.pending.len() <= 1, "{:?}", log.pending);
+    assert_eq!(scripted.route.counts.dropped, 240);
+}
+
+#[test]
+fn an_output_that_accepts_frames_again_gets_all_that_are_young() {
+    let acts = [&[Act::Hold(8); 20][..], &[Act::Send(8); 200]].concat();
+    let mut scripted = Scripted::new(&[8; 30], &acts, false);
+    scripted.route.backlog = backlog(WhenFull::DropOld, 300, u64::MAX);
+    scripted.run(0).unwrap();
+    assert_eq!(scripted.log.lock().unwrap().sent, (0..240).collect::<Vec<_>>());
 }
 
 #[test]

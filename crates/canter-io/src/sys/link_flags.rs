@@ -1,0 +1,29 @@
+//! The flags of a network interface by `SIOCGIFFLAGS`, for which the kernel takes no mutex: netlink answers only when nobody
+//! changes an interface, and a thread that waits for that cannot be ended.
+
+use std::{
+    io,
+    os::{fd::AsRawFd, unix::net::UnixDatagram},
+};
+
+/// Whether the network interface `name` is up.
+///
+/// # Errors
+/// `ENODEV` without such an interface.
+pub fn is_up(name: &str) -> io::Result<bool> {
+    if name.len() >= libc::IFNAMSIZ {
+        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    }
+    // Any socket will do; the kernel takes the mutex to close one of CAN.
+    let socket = UnixDatagram::unbound()?;
+    // SAFETY: an all-zero ifreq is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, &from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the request names an interface, the kernel writes its flags, and it outlives the call. netdevice(7).
+    super::check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &mut request) })?;
+    // SAFETY: SIOCGIFFLAGS has filled in the flags.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    Ok(libc::c_int::from(flags) & libc::IFF_UP != 0)
+}
