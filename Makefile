@@ -22,7 +22,7 @@ RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER
 PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
-.PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-arm test-arm-lab test-arm-host test-wheel test-fleet miri test-bits \
+.PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-bisect-kernel test-arm test-arm-lab test-arm-host test-wheel test-fleet miri test-bits \
   test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible \
   bench bench-python soak fuzz baremetal dist test-dist programs wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
 
@@ -64,6 +64,11 @@ test-hosts: built
 # git bisect with the recipe of docs/report.md, on commits that are planted in a clone.
 test-bisect: setup
 	tests/bisect.sh $(TARGET)/bisect
+
+# git bisect with the recipe of docs/kernels.md, on commits that are planted in Debian's source of 6.12.
+test-bisect-kernel: setup setup-kernel
+	$(RUST_BUILD) build --locked
+	tests/bisect_kernel.sh $(TARGET)/bisect-kernel
 
 # Memory that the kernel shares and pointers that it is given, under Miri:
 # cursors of packet rings, canchar rings and io_uring's buffers, a tap's ring, the inbox and its control messages, each on

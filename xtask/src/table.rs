@@ -160,6 +160,7 @@ pub const SCRIPTS: &[Script] = &[
     made!("test-package"),
     made!("test-hosts"),
     made!("test-bisect"),
+    made!("test-bisect-kernel"),
     made!("miri"),
     made!("fuzz"),
     made!("bench"),

@@ -156,9 +156,9 @@ fn from_build_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Ke
     let (bzimage, vmlinux) = (tree.join(Arch::default().built_image()), tree.join("vmlinux"));
     let unpacked = Arch::default().unpacks() && has_pvh(&tree.join(".config")) && vmlinux.exists();
     let image = if unpacked { vmlinux } else { bzimage.clone() };
-    let has_modules = !fs::read_to_string(tree.join("modules.order")).unwrap_or_default().trim().is_empty();
-    let (build_tree, key) = (Some(tree.to_owned()), key(&bzimage));
-    if !has_modules {
+    let order = fs::read_to_string(tree.join("modules.order")).unwrap_or_default();
+    let (build_tree, key) = (Some(tree.to_owned()), build_key(tree, &bzimage, &order));
+    if order.trim().is_empty() {
         let index = Index::builtin_only(&read("modules.builtin")?);
         let (modules, extra_modules, in_use) = (None, vec![], vec![]);
         return Ok(Kernel { release, image, modules, index, extra_modules, build_tree, key, in_use });
@@ -171,6 +171,19 @@ fn from_build_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Ke
     let index = Index::read(&modules.join(&release))?;
     let (modules, extra_modules, in_use) = (Some(modules), vec![], vec![installed]);
     Ok(Kernel { release, image, modules, index, extra_modules, build_tree, key, in_use })
+}
+
+/// A name for what a build tree boots: its image and the modules in modules.order, which change without the image.
+fn build_key(tree: &Path, image: &Path, order: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    key(image).hash(&mut hasher);
+    for module in order.lines() {
+        // Old kernels write kernel/net/can/can.ko in place of net/can/can.o.
+        for module in [Some(module), module.strip_prefix("kernel/")].into_iter().flatten() {
+            key(&tree.join(module).with_extension("ko")).hash(&mut hasher);
+        }
+    }
+    format!("{:016x}", hasher.finish())
 }
 
 fn install_modules(tree: &Path, to: &Path, release: &str) -> Result<()> {
@@ -286,5 +299,32 @@ mod tests {
         fs::write(tree.join(".config"), "# CONFIG_PVH is not set\n").unwrap();
         let kernel = from_tree(tree, &Cache::at(tree), &Progress::new(true)).unwrap();
         assert_eq!(kernel.image, tree.join(Arch::default().built_image()));
+    }
+
+    #[test]
+    fn modules_that_are_built_again_under_the_same_image_replace_those_in_the_cache() {
+        let folder = tempfile::tempdir().unwrap();
+        let (tree, cache) = (folder.path(), Cache::at(folder.path()));
+        let makefile = "TO := $(INSTALL_MOD_PATH)/lib/modules/6.12.1\n\
+            modules_install:\n\tinstall -D -t $(TO) net/can.ko\n\ttouch $(TO)/modules.dep $(TO)/modules.builtin\n";
+        for (name, content) in [
+            (Arch::default().built_image(), ""),
+            (".config", ""),
+            ("include/config/kernel.release", "6.12.1\n"),
+            ("Makefile", makefile),
+            ("net/can.ko", ""),
+        ] {
+            let path = tree.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        let (today, before) = ("net/can.o\n", "kernel/net/can.ko\n");
+        for (order, built) in [(today, "one"), (today, "three"), (before, "seven"), (before, "eleven")] {
+            fs::write(tree.join("modules.order"), order).unwrap();
+            fs::write(tree.join("net/can.ko"), built).unwrap();
+            let kernel = from_tree(tree, &cache, &Progress::new(true)).unwrap();
+            let loaded = fs::read_to_string(kernel.modules.unwrap().join("6.12.1/can.ko")).unwrap();
+            assert_eq!(loaded, built);
+        }
     }
 }
