@@ -75,8 +75,9 @@ slower=$(git rev-parse HEAD)
 git checkout -q base
 
 since=$(date +%s)
-make -s O=../build KCONFIG_ALLCONFIG="$top/kernel/lab.config" allnoconfig
-grep -E '^(# )?CONFIG_' "$top/kernel/lab.config" | while read -r wanted; do
+"$canter" lab --kernel-config > ../lab.config
+make -s O=../build KCONFIG_ALLCONFIG="$PWD/../lab.config" allnoconfig
+grep -E '^(# )?CONFIG_' ../lab.config | while read -r wanted; do
 	grep -qxF "$wanted" ../build/.config || { echo "bisect_kernel.sh: not taken over: $wanted" >&2; exit 1; }
 done
 make -s -j2 O=../build bzImage modules > ../build.log 2>&1 || { tail -20 ../build.log >&2; exit 1; }

@@ -77,6 +77,7 @@ Examples:
   canter lab --systemd -- 'systemctl start canter-rules; journalctl --no-pager'
   canter lab --arch arm64 -- 'uname -m; ip -br link'
   canter lab --kernel ~/src/linux -- uname -r
+  canter lab --kernel-config > lab.config        a small configuration for such a kernel (docs/kernels.md)
   canter lab --ci -- ./my-test     in a container of a CI (docs/lab.md)
   canter lab --clean
 
@@ -152,6 +153,9 @@ pub struct Arguments {
     /// Remove everything that the lab keeps between runs and that no running lab uses; runs no command
     #[arg(long, exclusive = true)]
     clean: bool,
+    /// Print the configuration of a small kernel that --kernel boots (make KCONFIG_ALLCONFIG=FILE allnoconfig); runs no command
+    #[arg(long, exclusive = true)]
+    kernel_config: bool,
     /// The command and its arguments; on a terminal, a shell unless given
     #[arg(last = true)]
     command: Vec<String>,
@@ -221,6 +225,10 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
     if arguments.clean {
         return clean();
     }
+    if arguments.kernel_config {
+        print!("{KERNEL_CONFIG}");
+        return Ok(Exit::Done);
+    }
     if arguments.ci {
         let builds = arguments.fd_cards > 0 || !arguments.modules.0.is_empty();
         let tools: &[programs::Program] = if builds { &[programs::MAKE, programs::GCC] } else { &[] };
@@ -241,6 +249,9 @@ pub fn run(arguments: Arguments, common: &Common) -> Result {
     // The command's own code, which may be any: beyond what `Exit` can say.
     std::process::exit(ended.code().into());
 }
+
+/// The configuration of a small kernel that the lab boots.
+const KERNEL_CONFIG: &str = include_str!("../carried/kernel/lab.config");
 
 /// The value of `--kernel` that prints the kernels.
 const LIST: &str = "list";
@@ -303,7 +314,9 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
             "--bare-metal: its processor is a PC's, and this machine is none",
         ),
         (
-            !lists && !arguments.clean && arguments.command.is_empty() && !playground::has_terminal(),
+            !(lists || arguments.clean || arguments.kernel_config)
+                && arguments.command.is_empty()
+                && !playground::has_terminal(),
             "COMMAND: is missing (canter lab -- canter methods; canter lab alone is a shell, and needs a terminal)",
         ),
         (
