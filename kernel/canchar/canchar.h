@@ -309,7 +309,7 @@ bool canchar_all_sent(const struct canchar_file *file);
 /* The frame in the controller will not leave it. */
 void canchar_abort_in_flight(struct canchar_device *dev);
 
-/* Discards what waits, except in mapped rings. */
+/* Discards what waits, in mapped rings too. */
 void canchar_stop_sending(struct canchar_device *dev);
 
 /* Removes all pointers to a file that is being closed. */

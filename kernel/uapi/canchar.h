@@ -128,6 +128,9 @@ struct canchar_map {
  * CANCHAR_KICK. After storing head, a producer executes a full barrier, loads need_wakeup, and
  * kicks when it is 1.
  *
+ * When the device stops or goes bus-off, the kernel takes all frames from the transmit ring and
+ * discards them: file_tx_lost counts them.
+ *
  * The kernel trusts none of these words: it has a private copy of its index, and treats a distance
  * greater than slots as a full ring (receiving) or an empty one (sending).
  *

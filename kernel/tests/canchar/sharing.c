@@ -598,6 +598,56 @@ static struct canchar_ring *map_many(int fd)
 	return map(fd, head->bytes, MAP_SHARED, 0) + head->tx_offset;
 }
 
+/* As a producer does it: a kick only when the driver asks for one. */
+static void put_into(struct canchar_ring *ring, int fd, unsigned int id)
+{
+	struct canchar_frame *slots = (struct canchar_frame *)(ring + 1);
+
+	slots[ring->head % MANY_SLOTS] = (struct canchar_frame){ .can_id = id, .len = 2 };
+	__atomic_store_n(&ring->head, ring->head + 1, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&ring->need_wakeup, __ATOMIC_RELAXED))
+		ioctl(fd, CANCHAR_KICK);
+}
+
+static bool is_empty(const struct canchar_ring *ring)
+{
+	return __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == ring->head;
+}
+
+static void frames_in_a_ring_before_bus_off(void)
+{
+	struct canchar_statistics after;
+	struct canchar_frame frame = {};
+	struct canchar_ring *ring;
+	int fd, receiver, tries;
+	bool emptied;
+
+	restart_with(near_name, "1000", 0);	/* 63 ms a frame */
+	receiver = open_device(far_name);
+	fd = open_device(near_name);
+	ring = map_many(fd);
+	for (int i = 0; i < 10; i++)
+		put_into(ring, fd, i);
+	write_attribute(near_name, "report", "bus-off");
+	for (tries = 0; tries < SOON_MS && statistics_of(fd).state != CANCHAR_BUS_OFF; tries++)
+		usleep(1000);
+	emptied = is_empty(ring);
+	put_into(ring, fd, 0x7ff);
+	ioctl(fd, CANCHAR_START);
+	for (tries = 0; tries < SOON_MS && frame.can_id != 0x7ff; tries++) {
+		usleep(1000);
+		(void)!read(receiver, &frame, sizeof(frame));
+	}
+	after = statistics_of(fd);
+	ok(emptied && after.file_tx_lost > 0 && after.file_tx_frames + after.file_tx_lost == 11,
+	   "frames that were in a mapped ring before bus-off are lost and counted, too ...");
+	ok(frame.can_id == 0x7ff && is_empty(ring), "... and one from within it is sent after the restart");
+	close(receiver);
+	close(fd);
+	restart_with(near_name, "0", 0);
+}
+
 /* The most interrupts between two times that a thread with a priority runs, until these frames are sent. */
 static unsigned long long longest_stretch(int fd, unsigned int frames)
 {
@@ -739,6 +789,7 @@ int main(int count, char **names)
 	a_listener_refuses_to_send();
 	a_stopped_device_in_a_set();
 	frames_queued_before_bus_off();
+	frames_in_a_ring_before_bus_off();
 	closing_many_files();
 	a_restart_that_fails();
 	a_full_ring_leaves_the_processor();
