@@ -327,7 +327,8 @@ struct canchar_statistics {
 
 /**
  * struct canchar_wait - a wait for received frames
- * @timeout_ns: (0, 8 bytes) 0: check once; CANCHAR_FOREVER: until frames, a signal or an error
+ * @timeout_ns: (0, 8 bytes) 0: check once; CANCHAR_FOREVER: until frames, a signal or an error;
+ *	includes the time that another thread reads the file or waits for its frames
  * @min: (8, 4 bytes) frames that end it, 1...rx_slots - 1
  * @reserved: (12, 4 bytes)
  */

@@ -357,6 +357,38 @@ static void calls_beside_a_sleeping_reader(void)
 	close(sender);
 }
 
+static void timed_waits_beside_a_sleeping_reader(void)
+{
+	int sender = open_device(near_name), fd = open_device(far_name);
+	struct canchar_options options = options_of(fd);
+	struct canchar_frame frame;
+	pthread_t first, second;
+	bool none, again;
+	void *woken;
+	long began;
+
+	options.timeout_ns = 100 * MS_NS;
+	set_options(fd, options);
+	fcntl(fd, F_SETFL, 0);	/* without O_NONBLOCK */
+	pthread_create(&first, NULL, wait_for_two, &fd);
+	let_it_sleep();
+	began = now_ms();
+	none = wait_for(fd, 1, 100 * MS_NS) == 0;
+	again = read(fd, &frame, sizeof(frame)) < 0 && errno == EAGAIN;
+	ok(none && again && now_ms() - began < SOON_MS,
+	   "waits with a timeout end in time beside a reader that sleeps ...");
+	pthread_create(&second, NULL, wait_for_two, &fd);
+	let_it_sleep();
+	began = now_ms();
+	send_one(sender, 1);
+	send_one(sender, 2);
+	pthread_join(first, NULL);
+	pthread_join(second, &woken);
+	ok((long)woken == 2 && now_ms() - began < SOON_MS, "... and go on when it has ended");
+	close(fd);
+	close(sender);
+}
+
 static void *write_until_it_stops(void *argument)
 {
 	while (send_one(*(int *)argument, 1))
@@ -367,7 +399,7 @@ static void *write_until_it_stops(void *argument)
 static void a_look_beside_a_sleeping_writer(void)
 {
 	struct canchar_options options;
-	unsigned long long now = 0;
+	unsigned long long now = 0, soon = 100 * MS_NS;
 	long began, took;
 	pthread_t thread;
 	bool waits;
@@ -384,7 +416,10 @@ static void a_look_beside_a_sleeping_writer(void)
 	began = now_ms();
 	waits = ioctl(fd, CANCHAR_WAIT_TX_DONE, &now) < 0 && errno == ETIME;
 	took = now_ms() - began;
-	ok(waits && took < SOON_MS, "a look at what is sent does not wait for a writer that sleeps");
+	ok(waits && took < SOON_MS, "a look at what is sent does not wait for a writer that sleeps ...");
+	waits = ioctl(fd, CANCHAR_WAIT_TX_DONE, &soon) < 0 && errno == ETIME;
+	took = now_ms() - began;
+	ok(waits && took < SOON_MS, "... and a wait with a timeout ends in time");
 	ioctl(fd, CANCHAR_STOP);
 	pthread_join(thread, NULL);
 	close(fd);
@@ -784,6 +819,7 @@ int main(int count, char **names)
 	an_echo_ends_with_its_data();
 	a_poll_beside_a_reader();
 	calls_beside_a_sleeping_reader();
+	timed_waits_beside_a_sleeping_reader();
 	a_look_beside_a_sleeping_writer();
 	a_timeout_is_not_restarted();
 	a_listener_refuses_to_send();
