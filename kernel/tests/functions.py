@@ -873,6 +873,21 @@ def sixty_four():
 
 
 @test
+def thirty_two_buses():
+    """There are 32 buses at most; one that is deleted makes room"""
+    wire = Wire()
+    for number in range(32):
+        wire.add(f"n{number}", f"B{number}")
+    try:
+        wire.add("n32", "B32")
+        raise AssertionError("a 33rd bus")
+    except Refused as refused:
+        assert "32 buses" in str(refused), refused
+    wire.delete("n0")
+    wire.add("n32", "B32")
+
+
+@test
 def catching_up():
     """A wire that may be late for ever, with more nodes than the machine can serve, leaves time for programs"""
     names = [f"n{n}" for n in range(64)]
