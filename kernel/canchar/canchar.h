@@ -207,6 +207,7 @@ struct canchar_file {
 
 	/* One reader and one writer at a time; both are held to change options. */
 	struct mutex read_mutex, write_mutex;
+	wait_queue_head_t turns;	/* who waits for one of them with a timeout */
 	struct canchar_options options;	/* as the process set them */
 
 	/* Taken within the mmap lock, so nothing that faults may be under it. */
@@ -309,7 +310,7 @@ bool canchar_all_sent(const struct canchar_file *file);
 /* The frame in the controller will not leave it. */
 void canchar_abort_in_flight(struct canchar_device *dev);
 
-/* Discards what waits, except in mapped rings. */
+/* Discards what waits, in mapped rings too. */
 void canchar_stop_sending(struct canchar_device *dev);
 
 /* Removes all pointers to a file that is being closed. */
@@ -399,6 +400,13 @@ bool canchar_queue_get(struct canchar_file *file, struct canchar_frame *frame);
 /* file.c */
 extern const struct file_operations canchar_fops;
 long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns);
+
+/*
+ * Takes the file's read or write mutex within *timeout_ns, and subtracts the time that it took. 0,
+ * -ETIME, -EINTR, or -ERESTARTSYS without a timeout.
+ */
+int canchar_lock_in_time(struct canchar_file *file, struct mutex *mutex, u64 *timeout_ns);
+void canchar_unlock(struct canchar_file *file, struct mutex *mutex);
 
 /*
  * Waits until all frames of the file were on the bus; with its write mutex. 0, -ETIME, -EINTR,

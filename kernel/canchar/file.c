@@ -52,6 +52,36 @@ static bool canchar_sleep_until(u64 deadline)
 	return schedule_hrtimeout(&until, HRTIMER_MODE_ABS) != 0;
 }
 
+/* A mutex has no lock with a timeout. */
+int canchar_lock_in_time(struct canchar_file *file, struct mutex *mutex, u64 *timeout_ns)
+{
+	u64 deadline, now;
+	int err;
+
+	if (likely(mutex_trylock(mutex)))
+		return 0;
+	if (!*timeout_ns)
+		return -ETIME;
+	if (*timeout_ns == CANCHAR_FOREVER)
+		return mutex_lock_interruptible(mutex) ? -ERESTARTSYS : 0;
+	deadline = canchar_deadline(*timeout_ns);
+	err = wait_event_interruptible_hrtimeout(file->turns, mutex_trylock(mutex),
+						 min_t(u64, *timeout_ns, KTIME_MAX));
+	if (err)
+		return err == -ETIME ? err : -EINTR;
+	now = ktime_get_ns();
+	*timeout_ns = now < deadline ? deadline - now : 0;
+	return 0;
+}
+
+void canchar_unlock(struct canchar_file *file, struct mutex *mutex)
+{
+	mutex_unlock(mutex);
+	/* Its barrier pairs with that of a waiter between joining the queue and trying the lock. */
+	if (unlikely(wq_has_sleeper(&file->turns)))
+		wake_up(&file->turns);
+}
+
 /* ---------------------------------------------------------- receiving -- */
 
 /* One file's wish masks the chip; then every file polls, which serves all of them. */
@@ -250,20 +280,10 @@ static int canchar_frame_from_user(struct canchar_frame *frame, const char __use
 	return canchar_frame_valid(frame) ? 0 : -EINVAL;
 }
 
-static int canchar_lock_for(struct file *filp, struct mutex *mutex)
+static ssize_t canchar_read_locked(struct canchar_file *file, char __user *user, size_t bytes,
+				   u64 timeout_ns)
 {
-	if (mutex_trylock(mutex))
-		return 0;
-	if (filp->f_flags & O_NONBLOCK)
-		return -EAGAIN;
-	return mutex_lock_interruptible(mutex) ? -ERESTARTSYS : 0;
-}
-
-static ssize_t canchar_read_locked(struct file *filp, char __user *user, size_t bytes)
-{
-	struct canchar_file *file = filp->private_data;
 	size_t size = file->options.frame_size, done = 0;
-	u64 timeout_ns = file->options.timeout_ns ?: CANCHAR_FOREVER;
 	struct canchar_frame frame;
 	long waiting;
 
@@ -272,7 +292,7 @@ static ssize_t canchar_read_locked(struct file *filp, char __user *user, size_t 
 	if (bytes < size)
 		return -EINVAL;
 	waiting = canchar_wait_frames(file, min_t(u64, file->options.read_min, bytes / size),
-				      filp->f_flags & O_NONBLOCK ? 0 : timeout_ns);
+				      timeout_ns);
 	if (waiting < 0)
 		return waiting;
 	for (; waiting && done + size <= bytes && canchar_queue_get(file, &frame); waiting--) {
@@ -288,12 +308,16 @@ static ssize_t canchar_read_locked(struct file *filp, char __user *user, size_t 
 static ssize_t canchar_read(struct file *filp, char __user *user, size_t bytes, loff_t *position)
 {
 	struct canchar_file *file = filp->private_data;
-	ssize_t done = canchar_lock_for(filp, &file->read_mutex);
+	u64 timeout_ns = READ_ONCE(file->options.timeout_ns) ?: CANCHAR_FOREVER;
+	ssize_t done;
 
+	if (filp->f_flags & O_NONBLOCK)
+		timeout_ns = 0;
+	done = canchar_lock_in_time(file, &file->read_mutex, &timeout_ns);
 	if (done)
-		return done;
-	done = canchar_read_locked(filp, user, bytes);
-	mutex_unlock(&file->read_mutex);
+		return done == -ETIME ? -EAGAIN : done;
+	done = canchar_read_locked(file, user, bytes, timeout_ns);
+	canchar_unlock(file, &file->read_mutex);
 	return done;
 }
 
@@ -404,12 +428,13 @@ static ssize_t canchar_write(struct file *filp, const char __user *user, size_t 
 			     loff_t *position)
 {
 	struct canchar_file *file = filp->private_data;
-	ssize_t done = canchar_lock_for(filp, &file->write_mutex);
+	u64 timeout_ns = filp->f_flags & O_NONBLOCK ? 0 : CANCHAR_FOREVER;
+	ssize_t done = canchar_lock_in_time(file, &file->write_mutex, &timeout_ns);
 
 	if (done)
-		return done;
+		return done == -ETIME ? -EAGAIN : done;
 	done = canchar_write_locked(filp, user, bytes);
-	mutex_unlock(&file->write_mutex);
+	canchar_unlock(file, &file->write_mutex);
 	return done;
 }
 
@@ -483,6 +508,7 @@ static struct canchar_file *canchar_file_alloc(struct canchar_device *dev)
 	mutex_init(&file->read_mutex);
 	mutex_init(&file->write_mutex);
 	mutex_init(&file->map_mutex);
+	init_waitqueue_head(&file->turns);
 	rcuwait_init(&file->reader);
 	rcuwait_init(&file->writer);
 	init_waitqueue_head(&file->pollers);

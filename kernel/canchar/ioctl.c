@@ -35,7 +35,7 @@ static int canchar_lock_both(struct canchar_file *file)
 	if (mutex_lock_interruptible(&file->read_mutex))
 		return -ERESTARTSYS;
 	if (mutex_lock_interruptible(&file->write_mutex)) {
-		mutex_unlock(&file->read_mutex);
+		canchar_unlock(file, &file->read_mutex);
 		return -ERESTARTSYS;
 	}
 	return 0;
@@ -43,8 +43,8 @@ static int canchar_lock_both(struct canchar_file *file)
 
 static void canchar_unlock_both(struct canchar_file *file)
 {
-	mutex_unlock(&file->write_mutex);
-	mutex_unlock(&file->read_mutex);
+	canchar_unlock(file, &file->write_mutex);
+	canchar_unlock(file, &file->read_mutex);
 }
 
 /* --------------------------------------------------------- the device -- */
@@ -238,18 +238,20 @@ static long canchar_ioctl_wait(struct canchar_file *file, void __user *user)
 {
 	struct canchar_wait wait;
 	long waiting;
+	int err;
 
 	if (copy_from_user(&wait, user, sizeof(wait)))
 		return -EFAULT;
 	if (!wait.timeout_ns)
 		return canchar_check_once(file, &wait);
-	if (mutex_lock_interruptible(&file->read_mutex))
-		return canchar_interrupted(wait.timeout_ns);
+	err = canchar_lock_in_time(file, &file->read_mutex, &wait.timeout_ns);
+	if (err)
+		return err == -ETIME ? canchar_check_once(file, &wait) : err;
 	if (canchar_wait_valid(file, &wait))
 		waiting = canchar_wait_frames(file, wait.min, wait.timeout_ns);
 	else
 		waiting = -EINVAL;
-	mutex_unlock(&file->read_mutex);
+	canchar_unlock(file, &file->read_mutex);
 	return waiting;
 }
 
@@ -300,10 +302,11 @@ static long canchar_wait_tx_done(struct canchar_file *file, void __user *user)
 		return -EFAULT;
 	if (!timeout_ns)
 		return canchar_check_sent_once(file);
-	if (mutex_lock_interruptible(&file->write_mutex))
-		return canchar_interrupted(timeout_ns);
+	err = canchar_lock_in_time(file, &file->write_mutex, &timeout_ns);
+	if (err)
+		return err == -ETIME ? canchar_check_sent_once(file) : err;
 	err = canchar_wait_sent(file, timeout_ns);
-	mutex_unlock(&file->write_mutex);
+	canchar_unlock(file, &file->write_mutex);
 	return err;
 }
 

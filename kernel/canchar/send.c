@@ -263,10 +263,9 @@ void canchar_stop_sending(struct canchar_device *dev)
 	canchar_abort_in_flight(dev);
 	dev->tx_armed = false;
 	list_for_each_entry(file, &dev->files, node) {
-		/* The process can send the frames of a mapped ring again. */
-		if (!file->mapped)
-			canchar_discard(file);
+		/* In this order: who stores a frame after the discard finds that it must kick. */
 		canchar_deactivate(file);
+		canchar_discard(file);
 	}
 }
 

@@ -95,6 +95,17 @@ static bool cw_bus_name_is_valid(const char *name)
 	return i > 0 && i < CANWIRE_BUS_NAME_SIZE;
 }
 
+/* 6.1.0 has no function that counts a list. */
+static bool cw_too_many_buses(void)
+{
+	struct list_head *each;
+	unsigned int count = 0;
+
+	list_for_each(each, &cw_buses)
+		count++;
+	return count >= CW_BUSES_MAX;
+}
+
 static struct cw_bus *cw_bus_make(const char *name)
 {
 	struct cw_bus *bus;
@@ -102,7 +113,7 @@ static struct cw_bus *cw_bus_make(const char *name)
 
 	if (!cw_bus_name_is_valid(name))
 		return ERR_PTR(-EINVAL);
-	if (list_count_nodes(&cw_buses) >= CW_BUSES_MAX)
+	if (cw_too_many_buses())
 		return ERR_PTR(-ENOSPC);
 	bus = kzalloc(sizeof(*bus), GFP_KERNEL);
 	if (!bus)

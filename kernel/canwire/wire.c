@@ -167,6 +167,7 @@ static void cw_attempt_start(struct cw_wire *wire, struct cw_attempt *a)
 	if (unlikely(wire->joining))
 		cw_wire_admit_until(wire, a->sof);
 	a->takers = wire->active & ~cw_bit_of(a->port);
+	a->losers = a->pending & ~cw_bit_of(a->port);
 	a->confused = 0;
 	a->first = 0;
 	a->error = CANWIRE_ERROR_NONE;
@@ -239,8 +240,10 @@ void cw_wire_withdraw(struct cw_wire *wire, struct cw_port *port, u64 now_ns)
 	struct cw_attempt *a = &wire->now;
 	u64 now = now_ns * 2;
 
-	if (!port->next)
+	if (!port->next) {
 		wire->pending &= ~cw_bit_of(port);
+		a->losers &= ~cw_bit_of(port);
+	}
 	if (a->buffer && a->port == port && a->buffer != port->next && now < a->sof)
 		cw_arbitrate(wire, max(now, wire->free_at));
 }
@@ -309,6 +312,7 @@ void cw_wire_leave(struct cw_wire *wire, struct cw_port *port, u64 now_ns)
 		return;
 	}
 	a->takers &= ~slot;
+	a->losers &= ~slot;	/* what it sends next has not contended */
 	a->confused &= ~slot;
 	a->first &= ~slot;
 	if (a->port == port) {
@@ -366,11 +370,9 @@ static void cw_attempt_complete(struct cw_wire *wire, struct cw_attempt *a,
 /* The other controllers that wanted to send at SOF have lost the arbitration. */
 static void cw_attempt_losers(struct cw_wire *wire, const struct cw_attempt *a)
 {
-	u64 slots = a->pending & wire->pending;
+	u64 slots;
 
-	if (a->port)
-		slots &= ~cw_bit_of(a->port);
-	for (; slots; slots &= slots - 1) {
+	for (slots = a->losers & wire->pending; slots; slots &= slots - 1) {
 		struct cw_port *port = cw_port_of(wire, slots);
 
 		if (!port->next)
@@ -428,8 +430,7 @@ static void cw_attempt_end(struct cw_wire *wire, struct cw_attempt *a, u64 now_n
 		a->marks |= CANWIRE_MARK_BABBLE;
 	if (unlikely(wire->slipped))
 		a->marks |= CANWIRE_MARK_SLIPPED;
-	if (unlikely(a->pending & (a->pending - 1) ||
-		     (a->marks & CANWIRE_MARK_SOURCE && a->pending)))
+	if (unlikely(a->losers))
 		cw_attempt_losers(wire, a);
 
 	if (wire->tap)

@@ -81,6 +81,7 @@ struct cw_attempt {
 	struct cw_port *port;		/* NULL: it was removed during the frame */
 	u64 sof, end;			/* half ns */
 	u64 pending;			/* slots that contended */
+	u64 losers;			/* that lost, and still have the same frame */
 	u64 takers;			/* slots that will take it */
 	u64 confused;			/* slots that cannot read it: other bit rates */
 	u64 first;			/* slots that saw the error before the others */

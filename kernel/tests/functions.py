@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 """functions.py, in the lab's guest: what a bus and its controllers do. On any clock, on any kernel."""
+import fcntl
 import multiprocessing
 import os
 import socket
@@ -182,6 +183,39 @@ def one_shot():
     sender.send(2, b"b")
     equal("heard", reader.receive(), (2, None, b"b"))
     equal("sent", wire.node("w0")["sent"], 1)
+
+
+def down_and_up(name):
+    """Restarts an interface without the time that two programs take."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        request = fcntl.ioctl(control, 0x8913, struct.pack("16s24x", name.encode()))  # SIOCGIFFLAGS
+        flags, = struct.unpack_from("H", request, 16)
+        for wanted in (flags & ~1, flags | 1):  # IFF_UP
+            fcntl.ioctl(control, 0x8914, struct.pack("16sH22x", name.encode(), wanted))  # SIOCSIFFLAGS
+
+
+@test
+def one_shot_behind_the_frames_of_others():
+    """A one-shot frame of a node that was restarted within a frame is not lost to that frame's arbitration"""
+    bitrate = 500  # a quarter of a second a frame: the restart is within it
+    wire = nodes("w1", "w2", bitrate=bitrate)
+    wire.add("w0", "A")
+    up("w0", bitrate, "one-shot", "on")
+    tap, winner, heard = Tap("A"), Can("w1"), Can("w2")
+    for can_id in (0x100, 0x101):
+        winner.send(can_id, bytes(8))
+    Can("w0").send(0x200, bytes(8))  # contends with 0x101
+    wait_until(lambda: tap.head() > tap.position, 20, "the first frame")
+    first, = tap.read()
+    contended_ns = first.end_ns + 4 * 1000000000 // bitrate
+    wait_until(lambda: time.monotonic_ns() > contended_ns, 20, "the second frame's start")
+    down_and_up("w0")
+    Can("w0").send(0x300, bytes(8))
+    equal("frames ended meanwhile", tap.head() - tap.position, 0)
+    wait_until(lambda: tap.head() == tap.position + 2, 20, "the new frame")
+    equal("heard", [can_id for can_id, _, _ in heard.drain()], [0x100, 0x101, 0x300])
+    equal("contenders of the second frame", tap.read()[0].pending, 0b101)
+    equal("arbitrations lost", wire.node("w0")["arbitration_lost"], 0)
 
 
 @test
@@ -836,6 +870,21 @@ def sixty_four():
     for name in names:
         wire.delete(name)
     equal("buses", wire.buses(), [])
+
+
+@test
+def thirty_two_buses():
+    """There are 32 buses at most; one that is deleted makes room"""
+    wire = Wire()
+    for number in range(32):
+        wire.add(f"n{number}", f"B{number}")
+    try:
+        wire.add("n32", "B32")
+        raise AssertionError("a 33rd bus")
+    except Refused as refused:
+        assert "32 buses" in str(refused), refused
+    wire.delete("n0")
+    wire.add("n32", "B32")
 
 
 @test

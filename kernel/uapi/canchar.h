@@ -128,6 +128,9 @@ struct canchar_map {
  * CANCHAR_KICK. After storing head, a producer executes a full barrier, loads need_wakeup, and
  * kicks when it is 1.
  *
+ * When the device stops or goes bus-off, the kernel takes all frames from the transmit ring and
+ * discards them: file_tx_lost counts them.
+ *
  * The kernel trusts none of these words: it has a private copy of its index, and treats a distance
  * greater than slots as a full ring (receiving) or an empty one (sending).
  *
@@ -324,7 +327,8 @@ struct canchar_statistics {
 
 /**
  * struct canchar_wait - a wait for received frames
- * @timeout_ns: (0, 8 bytes) 0: check once; CANCHAR_FOREVER: until frames, a signal or an error
+ * @timeout_ns: (0, 8 bytes) 0: check once; CANCHAR_FOREVER: until frames, a signal or an error;
+ *	includes the time that another thread reads the file or waits for its frames
  * @min: (8, 4 bytes) frames that end it, 1...rx_slots - 1
  * @reserved: (12, 4 bytes)
  */

@@ -357,6 +357,38 @@ static void calls_beside_a_sleeping_reader(void)
 	close(sender);
 }
 
+static void timed_waits_beside_a_sleeping_reader(void)
+{
+	int sender = open_device(near_name), fd = open_device(far_name);
+	struct canchar_options options = options_of(fd);
+	struct canchar_frame frame;
+	pthread_t first, second;
+	bool none, again;
+	void *woken;
+	long began;
+
+	options.timeout_ns = 100 * MS_NS;
+	set_options(fd, options);
+	fcntl(fd, F_SETFL, 0);	/* without O_NONBLOCK */
+	pthread_create(&first, NULL, wait_for_two, &fd);
+	let_it_sleep();
+	began = now_ms();
+	none = wait_for(fd, 1, 100 * MS_NS) == 0;
+	again = read(fd, &frame, sizeof(frame)) < 0 && errno == EAGAIN;
+	ok(none && again && now_ms() - began < SOON_MS,
+	   "waits with a timeout end in time beside a reader that sleeps ...");
+	pthread_create(&second, NULL, wait_for_two, &fd);
+	let_it_sleep();
+	began = now_ms();
+	send_one(sender, 1);
+	send_one(sender, 2);
+	pthread_join(first, NULL);
+	pthread_join(second, &woken);
+	ok((long)woken == 2 && now_ms() - began < SOON_MS, "... and go on when it has ended");
+	close(fd);
+	close(sender);
+}
+
 static void *write_until_it_stops(void *argument)
 {
 	while (send_one(*(int *)argument, 1))
@@ -367,7 +399,7 @@ static void *write_until_it_stops(void *argument)
 static void a_look_beside_a_sleeping_writer(void)
 {
 	struct canchar_options options;
-	unsigned long long now = 0;
+	unsigned long long now = 0, soon = 100 * MS_NS;
 	long began, took;
 	pthread_t thread;
 	bool waits;
@@ -384,7 +416,10 @@ static void a_look_beside_a_sleeping_writer(void)
 	began = now_ms();
 	waits = ioctl(fd, CANCHAR_WAIT_TX_DONE, &now) < 0 && errno == ETIME;
 	took = now_ms() - began;
-	ok(waits && took < SOON_MS, "a look at what is sent does not wait for a writer that sleeps");
+	ok(waits && took < SOON_MS, "a look at what is sent does not wait for a writer that sleeps ...");
+	waits = ioctl(fd, CANCHAR_WAIT_TX_DONE, &soon) < 0 && errno == ETIME;
+	took = now_ms() - began;
+	ok(waits && took < SOON_MS, "... and a wait with a timeout ends in time");
 	ioctl(fd, CANCHAR_STOP);
 	pthread_join(thread, NULL);
 	close(fd);
@@ -598,6 +633,56 @@ static struct canchar_ring *map_many(int fd)
 	return map(fd, head->bytes, MAP_SHARED, 0) + head->tx_offset;
 }
 
+/* As a producer does it: a kick only when the driver asks for one. */
+static void put_into(struct canchar_ring *ring, int fd, unsigned int id)
+{
+	struct canchar_frame *slots = (struct canchar_frame *)(ring + 1);
+
+	slots[ring->head % MANY_SLOTS] = (struct canchar_frame){ .can_id = id, .len = 2 };
+	__atomic_store_n(&ring->head, ring->head + 1, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&ring->need_wakeup, __ATOMIC_RELAXED))
+		ioctl(fd, CANCHAR_KICK);
+}
+
+static bool is_empty(const struct canchar_ring *ring)
+{
+	return __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == ring->head;
+}
+
+static void frames_in_a_ring_before_bus_off(void)
+{
+	struct canchar_statistics after;
+	struct canchar_frame frame = {};
+	struct canchar_ring *ring;
+	int fd, receiver, tries;
+	bool emptied;
+
+	restart_with(near_name, "1000", 0);	/* 63 ms a frame */
+	receiver = open_device(far_name);
+	fd = open_device(near_name);
+	ring = map_many(fd);
+	for (int i = 0; i < 10; i++)
+		put_into(ring, fd, i);
+	write_attribute(near_name, "report", "bus-off");
+	for (tries = 0; tries < SOON_MS && statistics_of(fd).state != CANCHAR_BUS_OFF; tries++)
+		usleep(1000);
+	emptied = is_empty(ring);
+	put_into(ring, fd, 0x7ff);
+	ioctl(fd, CANCHAR_START);
+	for (tries = 0; tries < SOON_MS && frame.can_id != 0x7ff; tries++) {
+		usleep(1000);
+		(void)!read(receiver, &frame, sizeof(frame));
+	}
+	after = statistics_of(fd);
+	ok(emptied && after.file_tx_lost > 0 && after.file_tx_frames + after.file_tx_lost == 11,
+	   "frames that were in a mapped ring before bus-off are lost and counted, too ...");
+	ok(frame.can_id == 0x7ff && is_empty(ring), "... and one from within it is sent after the restart");
+	close(receiver);
+	close(fd);
+	restart_with(near_name, "0", 0);
+}
+
 /* The most interrupts between two times that a thread with a priority runs, until these frames are sent. */
 static unsigned long long longest_stretch(int fd, unsigned int frames)
 {
@@ -734,11 +819,13 @@ int main(int count, char **names)
 	an_echo_ends_with_its_data();
 	a_poll_beside_a_reader();
 	calls_beside_a_sleeping_reader();
+	timed_waits_beside_a_sleeping_reader();
 	a_look_beside_a_sleeping_writer();
 	a_timeout_is_not_restarted();
 	a_listener_refuses_to_send();
 	a_stopped_device_in_a_set();
 	frames_queued_before_bus_off();
+	frames_in_a_ring_before_bus_off();
 	closing_many_files();
 	a_restart_that_fails();
 	a_full_ring_leaves_the_processor();
