@@ -66,6 +66,13 @@ fn recorders() -> Vec<Recorder> {
             "tshark -r file-000001.pcapng 2>/dev/null | wc -l",
             Some(530),
         ),
+        // Fifty times as often as by default, which is not once in this measurement.
+        ours(
+            "canter .pcapng --sync-interval",
+            "file.pcapng --sync-interval 100ms",
+            "tshark -r file.pcapng 2>/dev/null | wc -l",
+            None,
+        ),
         ours("canter .log", "file.log", "wc -l < file.log", Some(600)),
         ours(
             "canter .pcapng.zst",
