@@ -23,7 +23,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
 .PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-bisect-kernel test-arm test-arm-lab test-arm-host test-wheel test-fleet miri test-bits \
-  test-kernel-all test-checkpatch test-ynl test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible \
+  test-kernel-all test-checkpatch test-ynl test-selftests test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible \
   bench bench-python soak fuzz baremetal dist test-dist programs wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
 
 study: setup
@@ -211,6 +211,10 @@ test-checkpatch:
 
 test-ynl: built
 	kernel/tests/ynl.sh
+
+# The kernel's own tests of CAN, on vcan and on a node of canwire.
+test-selftests: built
+	kernel/tests/selftests.sh 7.3
 
 test-kernel-all: setup test-bits
 	$(RUST_BUILD) build --locked

@@ -149,6 +149,7 @@ pub const SCRIPTS: &[Script] = &[
     made!("test-debug-kernel"),
     made!("test-checkpatch"),
     made!("test-ynl"),
+    made!("test-selftests"),
     made!("test-arm"),
     made!("test-arm-lab"),
     made!("test-arm-host"),
