@@ -70,6 +70,16 @@ def race_below_ours():
 
 
 @test
+def race_of_the_clock():
+    """One of the kernel's clock with its own update is none, but one of a caller of it is"""
+    clock = ["timekeeping_cycles_to_ns+0x22/0xa0", "ktime_get_mono_fast_ns+0x4f/0x72",
+             "canprobe_floor_reached+0x23/0xd4 [canprobe]"]
+    update = ["timekeeping_update+0x1/0x2", "hrtimer_interrupt+0x1/0x2"]
+    equal("of the clock", judged(race(update, clock)), [(False, False)])
+    equal("of a caller", judged(race(clock[2:], clock[2:])), [(True, True)])
+
+
+@test
 def races_in_a_row():
     """Races in a row are judged one by one"""
     equal("reports", judged(KERNEL + OURS + KERNEL), [(False, False), (True, True), (False, False)])
