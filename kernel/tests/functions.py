@@ -686,6 +686,22 @@ def raw_dlc_of_others():
 
 
 @test
+def random_lengths():
+    """A frame of random length has zeros behind its data"""
+    nodes("w0", "w1")
+    wire, reader, tap = Wire(), Can("w1"), Tap("A")
+    wire.start("A", frame(0x100, b"\xff" * 8), SOURCE_FLAGS=RANDOM_LEN, COUNT=50)
+    wire.wait_for_source("A")
+    records = tap.read()
+    equal("frames", len(records), 50)
+    assert len({r.len for r in records}) > 4, records
+    for record in records:
+        expected = b"\xff" * record.len + bytes(8 - record.len)
+        equal("in the tap", record.raw[:8], expected)
+        equal("in a socket", reader.socket.recv(16)[8:], expected)
+
+
+@test
 def passive_esi():
     """An error-passive node sends FD frames with ESI, and without it when it is error-active again"""
     wire = nodes("w0", "w1", bitrate=500000, dbitrate=2000000)

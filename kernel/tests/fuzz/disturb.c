@@ -40,7 +40,8 @@ static const struct module {
 } modules[] = {
 	{ "canwire", { "nodes=wcan0:A,wcan1:A,wcan2:B", "nodes=fz0:A tap_records=256 slip_ns=1",
 		       "nodes=fz0:A,fz0:B", "nodes=x fifo_bytes=3" } },
-	{ "canchar", { "virtual=2", "virtual=8", "virtual=0", "virtual=9" } },
+	{ "canchar", { "virtual=2", "virtual=8 threaded=1 thread_priority=99", "virtual=1 wire=wcan1,wcan2",
+		       "virtual=9" } },
 	{ "canprobe", { "", "", "", "" } },
 	{ "canbare", { "", "", "", "" } },
 };
@@ -59,19 +60,64 @@ static long reload(struct worker *worker, const struct row *row)
 	return loaded && which ? load_module(module->name, module->parameters[0]) : loaded;
 }
 
+static long set_one(unsigned int device, const char *attribute, const char *text)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/class/canchar/canchar%u/%s", device, attribute);
+	return write_text(path, text);
+}
+
 static long set_attribute(struct worker *worker, const struct row *row)
 {
-	static const char *const names[] = { "bitrate", "restart_ms", "running", "report" };
+	static const char *const names[] = {
+		"bitrate", "restart_ms", "running", "report", "threaded", "thread_priority",
+	};
 	static const char *const texts[] = {
 		"0", "1", "1000000", "125000", "5000", "10", "4294967295", "error-active",
 		"error-warning", "error-passive", "bus-off", "", "-1",
 	};
-	char path[96];
+	unsigned int device = below(worker, 6), name = below(worker, sizeof(names) / sizeof(*names));
 
 	(void)row;
-	snprintf(path, sizeof(path), "/sys/class/canchar/canchar%u/%s",
-		 (unsigned int)below(worker, 6), names[below(worker, 4)]);
-	return write_text(path, texts[below(worker, sizeof(texts) / sizeof(*texts))]);
+	return set_one(device, names[name], texts[below(worker, sizeof(texts) / sizeof(*texts))]);
+}
+
+static long read_attribute(struct worker *worker, const struct row *row)
+{
+	static const char *const names[] = {
+		"bitrate", "restart_ms", "running", "state", "chip", "board", "node", "threaded",
+		"thread_priority", "report", "broken",
+	};
+	unsigned int device = below(worker, 6), name = below(worker, sizeof(names) / sizeof(*names));
+	char path[96], text[64];
+	long result;
+	int fd;
+
+	(void)row;
+	snprintf(path, sizeof(path), "/sys/class/canchar/canchar%u/%s", device, names[name]);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	result = made(read(fd, text, sizeof(text)));
+	close(fd);
+	return result;
+}
+
+/* Not for long: a device that stays broken has nothing else to try. */
+static long fail_a_start(struct worker *worker, const struct row *row)
+{
+	unsigned int device = below(worker, 6);
+	long result = set_one(device, "broken", "1");
+
+	(void)row;
+	if (result)
+		return result;
+	set_one(device, "running", "0");
+	result = set_one(device, "running", "1");
+	set_one(device, "broken", "0");
+	set_one(device, "running", "1");
+	return result;
 }
 
 /*
@@ -115,6 +161,8 @@ static const struct row rows[] = {
 	{ "unbind", 2, unbind_one, NULL },
 	{ "reload", 4, reload, NULL },
 	{ "attribute", 8, set_attribute, NULL },
+	{ "read-attribute", 4, read_attribute, NULL },
+	{ "broken", 1, fail_a_start, NULL },
 	{ "processor", 1, processor, NULL },
 	{ "rest", 20, rest, NULL },
 };

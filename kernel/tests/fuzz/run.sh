@@ -24,6 +24,10 @@ for name in $(sed -n 's/^#define[ \t]*\(CAN[A-Z]*_[A-Z_]*\)[ \t]*_IO[RW]*(.*/\1/
 	grep -q "\"$name\"" "$tests"/*.c || { echo "run.sh: no table has $name of kernel/uapi" >&2; exit 1; }
 done
 
+for name in $(sed -n 's/^static DEVICE_ATTR_R\?[OW]*(\([a-z_]*\));/\1/p' "$root"/kernel/canchar/*.c); do
+	grep -q "\"$name\"" "$tests/disturb.c" || { echo "run.sh: disturb.c has no attribute $name" >&2; exit 1; }
+done
+
 share=$root/target/fuzz
 mkdir -p "$share/results"
 # A kernel's build takes no path with spaces.
