@@ -287,7 +287,7 @@ static ssize_t canchar_read_locked(struct canchar_file *file, char __user *user,
 	struct canchar_frame frame;
 	long waiting;
 
-	if (file->mapped)
+	if (READ_ONCE(file->mapped))
 		return -EBUSY;
 	if (bytes < size)
 		return -EINVAL;
@@ -404,7 +404,7 @@ static ssize_t canchar_write_locked(struct file *filp, const char __user *user, 
 	struct canchar_frame frame;
 	int err = 0;
 
-	if (file->mapped)
+	if (READ_ONCE(file->mapped))
 		return -EBUSY;
 	if (bytes % size)
 		return -EINVAL;
@@ -488,7 +488,7 @@ static int canchar_mmap(struct file *filp, struct vm_area_struct *vma)
 	err = remap_vmalloc_range(vma, file->memory.start, vma->vm_pgoff);
 	if (!err) {
 		raw_spin_lock_irqsave(&file->dev->lock, flags);
-		file->mapped = true;
+		WRITE_ONCE(file->mapped, true);
 		raw_spin_unlock_irqrestore(&file->dev->lock, flags);
 	}
 	mutex_unlock(&file->map_mutex);

@@ -122,6 +122,17 @@ static int canchar_fit_rings(struct canchar_file *file, const struct canchar_opt
 	return err;
 }
 
+/* Word by word, because some are read without a lock. */
+static void canchar_copy_options(struct canchar_options *to, const struct canchar_options *from)
+{
+	const u64 *source = (const u64 *)from;
+	u64 *target = (u64 *)to;
+	size_t i;
+
+	for (i = 0; i < sizeof(*to) / sizeof(u64); i++)
+		WRITE_ONCE(target[i], source[i]);
+}
+
 /* Copies the options that the interrupt handler uses. */
 static void canchar_apply(struct canchar_file *file, const struct canchar_options *to)
 {
@@ -135,7 +146,7 @@ static void canchar_apply(struct canchar_file *file, const struct canchar_option
 	file->priority = to->priority;
 	if (!list_empty(&file->sender))
 		list_move_tail(&file->sender, &dev->senders[file->priority]);
-	file->options = *to;
+	canchar_copy_options(&file->options, to);
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
 	if (!(to->flags & CANCHAR_POLL_CHIP))
 		canchar_unmask(dev);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # checkpatch.sh: the modules against the kernel's own rules: checkpatch.pl --strict without a complaint, for all but compat.h,
 # which is about versions; kernel-doc without a warning, for every function and structure of the headers that programs or
-# several modules include, and nowhere else; no function that 6.1.0 lacks; and ioctl numbers that the kernel's list gives to
-# nobody.
+# several modules include, and nowhere else; no function that 6.1.0 lacks; and ioctl numbers that the kernel's list
+# gives to nobody.
 tests=$(cd "$(dirname "$0")" && pwd)
 source=$("$tests/source.sh") || exit 1
 cd "$tests/.." || exit 1
