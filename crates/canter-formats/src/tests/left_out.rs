@@ -253,3 +253,11 @@ fn a_column_of_parquet_that_canter_reads_from_folders_is_refused() {
         assert!(error.contains(&said), "{error}");
     }
 }
+
+#[cfg(feature = "parquet")]
+#[test]
+fn each_other_column_of_parquet_is_counted_once() {
+    let seen = parquet_with("optional binary date; required int32 driver;");
+    assert_eq!((seen.error, seen.frames.len()), (None, 2));
+    assert_eq!(seen.skipped_by_kind, [("other columns", 2)]);
+}
