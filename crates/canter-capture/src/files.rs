@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Digits of a file's number: with one file per second, names sort correctly for eleven days.
+/// Digits of a file's number: with one file per second, names sort correctly for eleven days. Later numbers have one more.
 const DIGITS: usize = 6;
 
 /// What has become of the file that is being written.
@@ -452,14 +452,19 @@ fn numbered_files(target: &Path) -> Vec<PathBuf> {
     let (stem, end) = split_name(target);
     let is_numbered = |name: &str| {
         let middle = name.strip_prefix(&stem).and_then(|name| name.strip_prefix('-')?.strip_suffix(&end));
-        middle
-            .is_some_and(|middle| middle.len() == DIGITS && middle.bytes().all(|byte| byte.is_ascii_digit()))
+        middle.is_some_and(is_number)
     };
     let entries = fs::read_dir(folder_of(target)).into_iter().flatten().flatten();
     let names = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_numbered));
     let mut files: Vec<PathBuf> = names.map(|entry| target.with_file_name(entry.file_name())).collect();
-    files.sort();
+    files.sort_by_cached_key(|path| (path.as_os_str().len(), path.clone()));
     files
+}
+
+/// Whether this is the number of a file: six digits, or seven from the millionth file on. Eight are a date.
+fn is_number(digits: &str) -> bool {
+    let is_long = digits.len() == DIGITS + 1 && !digits.starts_with('0');
+    (digits.len() == DIGITS || is_long) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Writes until all bytes are written or an error occurs, and returns how many were written.
@@ -565,6 +570,36 @@ mod tests {
         let refused = Files::create(&target, true, Retention::default(), true).err().unwrap();
         assert!(refused.to_string().contains("drive-261124.log: open: no account says"), "{refused}");
         assert!(short_date.exists() && numbered_path(&target, 1).exists(), "nothing was removed");
+    }
+
+    #[test]
+    fn a_rotation_continues_behind_its_millionth_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("d.log");
+        let names = |target| numbered_files(target).into_iter().map(|path| path.display().to_string());
+        let numbered = |number| numbered_path(&target, number).display().to_string();
+        let retention = Retention { files: Some(3), ..Retention::default() };
+        let mut files = Files::create(&target, true, retention, false).unwrap();
+        files.number = 999_997;
+        fs::write(numbered_path(&target, 1_000_001), "of somebody else").unwrap();
+        for _ in 0..4 {
+            assert!(matches!(files.write(b"12345"), (5, None)));
+            files.close(Written { frames: 1, ..Written::default() }).unwrap();
+            files.next().unwrap();
+            assert!(files.delete_surplus().is_none());
+        }
+        let left: Vec<String> = [999_999, 1_000_000, 1_000_001, 1_000_002].map(numbered).into();
+        assert_eq!(names(&target).collect::<Vec<_>>(), left);
+        assert_eq!(fs::read(numbered_path(&target, 1_000_001)).unwrap(), b"of somebody else");
+        // Those of seven digits are as much of an earlier recording as the others.
+        fs::remove_file(numbered_path(&target, 999_999)).unwrap();
+        let refused = Files::create(&target, true, retention, false).err().unwrap();
+        assert!(refused.to_string().contains("d-1000000.log: open: "), "{refused}");
+        let listed =
+            r#"{"files":[{"name":"d-1000000.log"},{"name":"d-1000001.log"},{"name":"d-1000002.log"}]}"#;
+        fs::write(Account::path(&target), listed).unwrap();
+        drop(Files::create(&target, true, retention, true).unwrap());
+        assert_eq!(names(&target).collect::<Vec<_>>(), [numbered(1)]);
     }
 
     #[test]

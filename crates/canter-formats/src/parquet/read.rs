@@ -34,6 +34,8 @@ pub struct Parquet {
     single: bool,
     open: Vec<Open>,
     order: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The names of the columns that are not read, of all parts so far.
+    others: HashSet<String>,
     /// The part being read, for errors.
     at: String,
     /// Parts that were cut off, of which nothing can be read, and damaged ones when damage is skipped; and why. All other
@@ -135,8 +137,15 @@ impl Parquet {
 
     fn new(mut parts: Vec<Part>, single: bool) -> Self {
         parts.sort();
-        let (coming, at) = (parts.into(), String::new());
-        Self { coming, single, open: Vec::new(), order: BinaryHeap::new(), at, ended: Vec::new() }
+        Self {
+            coming: parts.into(),
+            single,
+            open: Vec::new(),
+            order: BinaryHeap::new(),
+            others: HashSet::new(),
+            at: String::new(),
+            ended: Vec::new(),
+        }
     }
 
     /// Bytes of all parts.
@@ -163,6 +172,11 @@ impl Parquet {
             }
             columns => columns?,
         };
+        for other in columns.others() {
+            if self.others.insert(other) {
+                context.skipped.count("other columns");
+            }
+        }
         let bus = context.names.number(&name)?;
         self.open.push(Open { name: self.at.clone(), bus, columns, head: Record::default() });
         self.read(self.open.len() - 1, context)

@@ -73,13 +73,40 @@ fn craft(folder: &Path) {
             put(&format!("{name}-{at}-{value:x}"), &changed);
         }
     }
+    #[cfg(feature = "mdf")]
+    put("shared-text.mf4", &shared_text(written("mf4")));
     #[cfg(feature = "parquet")]
-    large_value(&folder.join("value.parquet"));
+    parquet_row(&folder.join("value.parquet"), "", Some(300_000_000));
 }
 
-/// Writes a Parquet file with one row, whose data and direction are 300 MB of zeros each, in a few kB.
+/// Adds 1500 channels to the first group of an MDF, whose name is the same text of 1 MiB.
+#[cfg(feature = "mdf")]
+fn shared_text(mut file: Vec<u8>) -> Vec<u8> {
+    // A block begins with its type, its length and the number of its links (mdf/read/blocks.rs).
+    let block = |kind: &[u8], links: &[u64], data: &[u8]| {
+        let length = (24 + 8 * links.len() + data.len()) as u64;
+        let head =
+            [&b"##"[..], kind, &[0; 4], &length.to_le_bytes(), &(links.len() as u64).to_le_bytes()].concat();
+        [head, links.iter().flat_map(|link| link.to_le_bytes()).collect(), data.to_vec()].concat()
+    };
+    let group = memchr::memmem::find(&file, b"##CG").unwrap();
+    let first_channel = group + 24 + 8..group + 24 + 16;
+    let mut next = u64::from_le_bytes(file[first_channel.clone()].try_into().unwrap());
+    let text = file.len() as u64;
+    file.extend(block(b"TX", &[], &vec![b'a'; 1 << 20]));
+    for _ in 0..1500 {
+        let at = file.len() as u64;
+        file.extend(block(b"CN", &[next, 0, text, 0, 0, 0, 0, 0], &[0; 72]));
+        next = at;
+    }
+    file[first_channel].copy_from_slice(&next.to_le_bytes());
+    file
+}
+
+/// Writes a Parquet file with one row: a frame without data and direction, or with this number of zeros in each, which takes
+/// a few kB. `others`: columns beside those of a frame.
 #[cfg(feature = "parquet")]
-fn large_value(path: &Path) {
+pub fn parquet_row(path: &Path, others: &str, zeros: Option<usize>) {
     use parquet::{
         basic::{Compression, ZstdLevel},
         column::writer::ColumnWriter,
@@ -87,12 +114,13 @@ fn large_value(path: &Path) {
         file::{properties::WriterProperties, writer::SerializedFileWriter},
         schema::parser::parse_message_type,
     };
-    let schema = "message frame { required int64 stamp; required int32 id; required boolean extended;
+    let columns = "required int64 stamp; required int32 id; required boolean extended;
         required boolean rtr; required boolean fd; required boolean brs; required boolean esi; required boolean error;
-        required int32 dlc; required int32 len; required binary data; optional binary direction; }";
+        required int32 dlc; required int32 len; required binary data; optional binary direction;";
+    let schema = format!("message frame {{ {columns} {others} }}");
     let zstd = Compression::ZSTD(ZstdLevel::try_new(3).unwrap());
     let properties = WriterProperties::builder().set_compression(zstd).set_dictionary_enabled(false).build();
-    let schema = parse_message_type(schema).unwrap().into();
+    let schema = parse_message_type(&schema).unwrap().into();
     let mut writer =
         SerializedFileWriter::new(File::create(path).unwrap(), schema, properties.into()).unwrap();
     let mut group = writer.next_row_group().unwrap();
@@ -102,8 +130,8 @@ fn large_value(path: &Path) {
             ColumnWriter::Int32ColumnWriter(column) => _ = column.write_batch(&[0], None, None).unwrap(),
             ColumnWriter::BoolColumnWriter(column) => _ = column.write_batch(&[false], None, None).unwrap(),
             ColumnWriter::ByteArrayColumnWriter(column) => {
-                let large = ByteArray::from(vec![0; 300_000_000]);
-                column.write_batch(&[large], Some(&[1]), None).unwrap();
+                let value = ByteArray::from(vec![0; zeros.unwrap_or(0)]);
+                column.write_batch(&[value], Some(&[zeros.is_some().into()]), None).unwrap();
             }
             _ => unreachable!("no column of another type"),
         }

@@ -1,6 +1,8 @@
 //! What a reader leaves out or cannot be sure of, it says: files as loggers, other programs and damage leave them.
 
-use super::{Recording, Seen, records, seen};
+#[cfg(feature = "parquet")]
+use super::bounds::parquet_row;
+use super::{PACKET, Recording, Seen, block, records, seen};
 use crate::{
     FORMATS, Reader,
     format::{Flawed, LINE_BYTES_MAX},
@@ -73,6 +75,31 @@ fn a_packet_that_is_no_frame_or_has_a_wide_identifier_is_told() {
     assert!(longer.contains("a packet of 9 bytes with 16 of them"), "{longer}");
     let swallowed = seen(&pcap(80, 80, &[frame.clone(), vec![0; 64]].concat())).error.unwrap();
     assert!(swallowed.contains("a packet of 80 bytes, which is no frame"), "{swallowed}");
+}
+
+#[test]
+fn a_pcapng_block_whose_two_lengths_differ_is_damage() {
+    let section = block(0x0a0d_0d0a, &[&[0x1a, 0x2b, 0x3c, 0x4d, 0, 1, 0, 0][..], &[255; 8]].concat());
+    let interface = block(1, &[0, 227, 0, 0, 0, 0, 0, 0]);
+    let packet = block(6, &[&[0; 12][..], &[0, 0, 0, 16, 0, 0, 0, 16], &PACKET].concat());
+    let read = |middle: &[u8]| {
+        let seen = seen(&[&section, &interface, &packet, middle, &packet].concat());
+        (seen.frames.len(), seen.error.map(|error| error.contains("a block whose two lengths differ")))
+    };
+    // A packet, and blocks of a type that is skipped: a small one, and one that is longer than any that is read.
+    for (intact, frames) in [(packet.clone(), 3), (block(99, &[0; 8]), 2), (block(99, &vec![0; 2 << 20]), 2)]
+    {
+        let length = intact.len();
+        assert_eq!(read(&intact), (frames, None), "{length}");
+        let with = |at: usize, stated: usize| {
+            let mut changed = intact.clone();
+            changed[at..at + 4].copy_from_slice(&(stated as u32).to_be_bytes());
+            changed
+        };
+        assert_eq!(read(&with(length - 4, length + 4)), (1, Some(true)), "{length}");
+        // The packet behind it is in it.
+        assert_eq!(read(&with(4, length + packet.len())), (1, Some(true)), "{length}");
+    }
 }
 
 #[cfg(feature = "parquet")]
@@ -176,13 +203,11 @@ fn a_parquet_file_packed_by_another_method_is_not_called_damaged() {
     assert!(error.contains("is compressed by snappy, which canter does not read"), "{error}");
 }
 
-#[cfg(feature = "parquet")]
-#[test]
-fn local_stamps_of_parquet_are_those_of_the_zone() {
-    // The type of the stamps: whether they are in UTC, and ns.
-    let bytes = parquet(&[0x8c, 0x11, 0x1c, 0x3c], &[0x8c, 0x12, 0x1c, 0x3c]);
+/// Checks that the stamps of [`records`] are taken for local time.
+#[cfg(any(feature = "mdf", feature = "parquet"))]
+fn assert_local(bytes: &[u8]) {
     let read = |zone: &str| {
-        let reader = Reader::from_read("test", Box::new(Cursor::new(bytes.clone())), FORMATS).unwrap();
+        let reader = Reader::from_read("test", Box::new(Cursor::new(bytes.to_vec())), FORMATS).unwrap();
         let mut reader = reader.zone(zone.parse().unwrap());
         let first = reader.next_record().unwrap().unwrap().stamp_ns;
         (first, reader.zone_used())
@@ -190,4 +215,49 @@ fn local_stamps_of_parquet_are_those_of_the_zone() {
     let first_ns = records()[0].stamp_ns;
     assert_eq!(read("UTC"), (first_ns, true));
     assert_eq!(read("+01:00"), (first_ns - 3_600_000_000_000, true));
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn local_stamps_of_parquet_are_those_of_the_zone() {
+    // The type of the stamps: whether they are in UTC, and ns.
+    assert_local(&parquet(&[0x8c, 0x11, 0x1c, 0x3c], &[0x8c, 0x12, 0x1c, 0x3c]));
+}
+
+#[cfg(feature = "mdf")]
+#[test]
+fn an_mdf_that_begins_at_a_local_time_has_the_stamps_of_the_zone() {
+    let mut bytes =
+        fs::read(Recording::write(named("mf4", FORMATS).unwrap(), &records(), "file").path).unwrap();
+    assert_eq!(&bytes[64..68], b"##HD");
+    bytes[148] = 1; // hd_time_flags, behind the header's head, six links, the start and its two offsets
+    assert_local(&bytes);
+}
+
+/// A data set of two files with a frame each, and these columns beside those of a frame.
+#[cfg(feature = "parquet")]
+fn parquet_with(others: &str) -> Seen {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.parquet", "b.parquet"] {
+        parquet_row(&folder.path().join(name), others, None);
+    }
+    Seen::read(crate::open(folder.path()))
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn a_column_of_parquet_that_canter_reads_from_folders_is_refused() {
+    for name in ["bus", "vehicle"] {
+        let error = parquet_with(&format!("optional binary {name};")).error.unwrap_or_default();
+        let said = format!("has a column {name}, which canter reads from folders only");
+        assert!(error.contains(&said), "{error}");
+    }
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn each_other_column_of_parquet_is_counted_once() {
+    let seen = parquet_with("optional binary date; required int32 driver;");
+    assert_eq!((seen.error, seen.frames.len()), (None, 2));
+    assert_eq!(seen.skipped_by_kind, [("other columns", 2)]);
 }

@@ -290,6 +290,15 @@ impl Columns {
         })
     }
 
+    /// The names of the columns that are not read.
+    pub fn others(&self) -> Vec<String> {
+        let Places { stamp, id, flags, dlc, len, data, direction, .. } = self.places;
+        let read = [&[stamp, id, dlc, len, data, direction][..], &flags].concat();
+        let schemas = self.file.iter().map(|file| file.metadata().file_metadata().schema_descr());
+        let columns = schemas.flat_map(|schema| schema.columns()).enumerate();
+        columns.filter(|(at, _)| !read.contains(at)).map(|(_, column)| column.path().string()).collect()
+    }
+
     /// Reads the next row, a frame without its bus; `false` after the last one.
     pub fn next(&mut self, entry: &mut Record, context: &mut Context) -> Result<bool, Trouble> {
         if self.at == self.batch.stamps.len() && !self.fill()? {
