@@ -35,7 +35,7 @@
 //! From the bottom up: a module imports only modules in lines above its own (`tests/it/layers.rs` checks this):
 //!
 //! ```text
-//! aligner bounds error lost chunk counting trigger waiting
+//! aligner bounds error lost chunk counting rest trigger waiting
 //! verdict watch
 //! account
 //! live

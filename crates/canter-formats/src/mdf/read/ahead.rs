@@ -48,15 +48,15 @@ fn start() -> Option<Sender<Job>> {
 }
 
 impl Ahead {
-    /// Whether there is room for a block of so many bytes, packed and unpacked.
-    pub fn takes(&self, bytes: u64) -> bool {
-        bytes <= BYTES_MAX - self.bytes
+    /// Whether there is a thread, and room for a block of so many bytes, packed and unpacked.
+    pub fn takes(&mut self, bytes: u64) -> bool {
+        bytes <= BYTES_MAX - self.bytes && self.thread.get_or_insert_with(start).is_some()
     }
 
-    /// Has a block unpacked that there is room for; `None` if there is no thread.
+    /// Has a block unpacked that it takes.
     pub fn unpack(&mut self, link: u64, block: Vec<u8>, bytes: u64) -> Option<Pending> {
         let (to, unpacked) = sync_channel(1);
-        self.thread.get_or_insert_with(start).as_ref()?.send((block, to)).ok()?;
+        self.thread.as_ref()?.as_ref()?.send((block, to)).ok()?;
         self.bytes += bytes;
         Some(Pending { link, bytes, unpacked })
     }
