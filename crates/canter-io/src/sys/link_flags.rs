@@ -6,6 +6,8 @@ use std::{
     os::{fd::AsRawFd, unix::net::UnixDatagram},
 };
 
+const SIOCGIFFLAGS: libc::Ioctl = 0x8913; // linux/sockios.h
+
 /// Whether the network interface `name` is up.
 ///
 /// # Errors
@@ -22,7 +24,7 @@ pub fn is_up(name: &str) -> io::Result<bool> {
         *to = from as libc::c_char;
     }
     // SAFETY: the request names an interface, the kernel writes its flags, and it outlives the call. netdevice(7).
-    super::check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &mut request) })?;
+    super::check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGIFFLAGS, &mut request) })?;
     // SAFETY: SIOCGIFFLAGS has filled in the flags.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
     Ok(libc::c_int::from(flags) & libc::IFF_UP != 0)
