@@ -18,6 +18,7 @@ pub struct Rest {
 impl Rest {
     /// Takes the frames behind the first `whole` bytes out of a buffer. `head` is how a file begins, with all interfaces;
     /// `is_frame` knows the entries that are frames: the next file begins with all others anyway.
+    #[cold]
     pub fn split_off(
         buffer: &[u8],
         entries: &mut Vec<Entry>,
@@ -63,6 +64,7 @@ impl Rest {
 }
 
 /// The stamp of a formatted frame.
+#[cold]
 fn stamp_ns(head: &[u8], frame: &[u8]) -> Option<u64> {
     let file = Cursor::new([head, frame].concat());
     let mut reader = Reader::from_read("rest", Box::new(file), canter_formats::FORMATS).ok()?;
