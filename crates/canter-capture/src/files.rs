@@ -457,7 +457,9 @@ fn numbered_files(target: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder_of(target)).into_iter().flatten().flatten();
     let names = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_numbered));
     let mut files: Vec<PathBuf> = names.map(|entry| target.with_file_name(entry.file_name())).collect();
-    files.sort_by_cached_key(|path| (path.as_os_str().len(), path.clone()));
+    files.sort_by(|one, other| {
+        one.as_os_str().len().cmp(&other.as_os_str().len()).then_with(|| one.cmp(other))
+    });
     files
 }
 
