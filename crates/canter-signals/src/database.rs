@@ -66,7 +66,21 @@ fn text(bytes: &[u8]) -> String {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
-        Err(_) => can_dbc::encodings::WINDOWS_1252.decode_without_bom_handling(bytes).0.into_owned(),
+        Err(_) => bytes.iter().copied().map(windows_1252).collect(),
+    }
+}
+
+/// The character of a byte in Windows-1252: that of Latin-1, but for 0x80 to 0x9F. The five bytes that it leaves undefined
+/// are control characters there, too (WHATWG's index windows-1252).
+fn windows_1252(byte: u8) -> char {
+    const FROM_80: [char; 32] = [
+        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8D}', 'Ž',
+        '\u{8F}', //
+        '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9D}', 'ž', 'Ÿ',
+    ];
+    match byte {
+        0x80..=0x9F => FROM_80[usize::from(byte - 0x80)],
+        _ => char::from(byte),
     }
 }
 
@@ -74,7 +88,7 @@ fn text(bytes: &[u8]) -> String {
 mod tests {
     #[test]
     fn a_file_in_windows_1252_is_read_as_such_and_utf_8_as_utf_8() {
-        assert_eq!(super::text(b"\xB0C"), "°C");
+        assert_eq!(super::text(b"\xB0C \xB5m \x80 \x89 \x8C\x9E \x97 \x9F"), "°C µm € ‰ Œž — Ÿ");
         assert_eq!(super::text("°C".as_bytes()), "°C");
         assert_eq!(super::text(b"\xEF\xBB\xBFVERSION"), "VERSION");
     }
