@@ -547,4 +547,4 @@ impl<'a> Buses<'a> {
 
 #[cfg(test)]
 #[path = "buses/tests.rs"]
-mod tests;
+pub mod tests;

@@ -8,7 +8,7 @@ use crate::{
     live::{Current, Live, Progress},
     merge::Piece,
     queue::Ending,
-    rest::{Entry, Rest},
+    rest::{Entry, NO_FRAME, Rest},
     syncer::Syncer,
 };
 use canter_formats::{Append, Closing, Format};
@@ -89,7 +89,7 @@ pub struct Output<'a> {
     buffer: Vec<u8>,
     /// The buffer is written when it has this size, in bytes.
     write_at: usize,
-    /// Each entry in the buffer; of one that is no frame the interface is `NO_FRAME`.
+    /// Each entry in the buffer.
     entries: Vec<Entry>,
     /// How many frames of each interface are in the buffer.
     pending: Vec<u64>,
@@ -123,8 +123,6 @@ struct Outage {
     lost_before: u64,
     retry: Instant,
 }
-
-const NO_FRAME: u32 = u32::MAX;
 
 impl<'a> Output<'a> {
     /// Begins the file, or waits for the first event if there is none yet.
@@ -370,8 +368,7 @@ impl<'a> Output<'a> {
     fn take_rest(&mut self, whole: usize) -> Rest {
         let mut head = Vec::new();
         self.begin_format(&mut head);
-        let is_frame = |&(_, interface): &Entry| interface != NO_FRAME;
-        let rest = Rest::split_off(&self.buffer, &mut self.entries, whole, &head, is_frame);
+        let rest = Rest::split_off(&self.buffer, &mut self.entries, whole, &head);
         rest.interfaces().for_each(|interface| self.pending[interface as usize] -= 1);
         self.last_ns = rest.before_ns.unwrap_or(self.last_ns);
         rest

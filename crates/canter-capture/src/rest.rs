@@ -3,8 +3,11 @@
 use canter_formats::Reader;
 use std::io::Cursor;
 
-/// An entry of a buffer: where it ends, and the interface of its frame.
+/// An entry of a buffer: where it ends, and the interface of its frame, or `NO_FRAME`.
 pub type Entry = (u32, u32);
+
+/// Stands for the interface in an entry that is no frame.
+pub const NO_FRAME: u32 = u32::MAX;
 
 /// Formatted frames, and the stamps of the first of them, the last of them and the one before, if these can be read.
 pub struct Rest {
@@ -16,22 +19,16 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// Takes the frames behind the first `whole` bytes out of a buffer. `head` is how a file begins, with all interfaces;
-    /// `is_frame` knows the entries that are frames: the next file begins with all others anyway.
+    /// Takes the frames behind the first `whole` bytes out of a buffer. `head` is how a file begins, with all interfaces:
+    /// entries that are no frames stand there, so the rest needs none.
     #[cold]
-    pub fn split_off(
-        buffer: &[u8],
-        entries: &mut Vec<Entry>,
-        whole: usize,
-        head: &[u8],
-        is_frame: impl Fn(&Entry) -> bool,
-    ) -> Self {
+    pub fn split_off(buffer: &[u8], entries: &mut Vec<Entry>, whole: usize, head: &[u8]) -> Self {
         let first = entries.partition_point(|&(end, _)| end as usize <= whole);
         let frame = |at: usize| {
             let begin = if at == 0 { 0 } else { entries[at - 1].0 as usize };
             &buffer[begin..entries[at].0 as usize]
         };
-        let frames: Vec<usize> = (0..entries.len()).filter(|&at| is_frame(&entries[at])).collect();
+        let frames: Vec<usize> = (0..entries.len()).filter(|&at| entries[at].1 != NO_FRAME).collect();
         let (before, rest) = frames.split_at(frames.partition_point(|&at| at < first));
         let stamp_of = |at: Option<&usize>| stamp_ns(head, frame(*at?));
         let (first_ns, last_ns, before_ns) =

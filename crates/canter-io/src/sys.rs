@@ -32,3 +32,19 @@ pub(crate) fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
 pub(crate) fn check_size(answer: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(answer).map_err(|_| io::Error::last_os_error())
 }
+
+/// An otherwise empty request about the interface `name`, for ioctl(2). netdevice(7).
+///
+/// # Errors
+/// `InvalidInput` for a name that is too long.
+pub(crate) fn interface_request(name: &str) -> io::Result<libc::ifreq> {
+    if name.len() >= libc::IFNAMSIZ {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: an all-zero ifreq is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, &from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}

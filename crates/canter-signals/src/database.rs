@@ -73,9 +73,9 @@ fn text(bytes: &[u8]) -> String {
 /// The character of a byte in Windows-1252: that of Latin-1, but for 0x80 to 0x9F. The five bytes that it leaves undefined
 /// are control characters there, too (WHATWG's index windows-1252).
 fn windows_1252(byte: u8) -> char {
+    #[rustfmt::skip]
     const FROM_80: [char; 32] = [
-        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8D}', 'Ž',
-        '\u{8F}', //
+        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8D}', 'Ž', '\u{8F}',
         '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9D}', 'ž', 'Ÿ',
     ];
     match byte {

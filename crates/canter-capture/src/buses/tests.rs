@@ -6,7 +6,7 @@ use canter_io::{
 };
 
 /// A named interface that does not exist on this machine, and is down.
-fn interface(name: &str, index: u32) -> Interface {
+pub fn interface(name: &str, index: u32) -> Interface {
     Interface {
         name: name.to_owned(),
         index,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
     bus::{self, Tally},
+    buses::tests::interface,
     chunk::{Chunk, Hold},
     files::Retention,
     judge::RingLoss,
@@ -10,10 +11,7 @@ use crate::{
 };
 use canter_formats::{FORMATS, Reader, by_extension};
 use canter_frame::{BusId, Frame, RawRecord};
-use canter_io::{
-    carrier::table::NETWORK,
-    interface::{FrameCounters, Kind},
-};
+use canter_io::interface::FrameCounters;
 use std::time::{Duration, Instant};
 
 /// A recording to this file, with a writer and a receiver that does this.
@@ -69,21 +67,7 @@ fn report(shared: &Shared, seen: u64) -> receiver::Report {
     while !shared.live.stop.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let interface = Interface {
-        name: "can0".to_owned(),
-        index: 1_000_001, // no interface has it
-        mtu: 16,
-        kind: Kind::Vcan,
-        up: true,
-        running: true,
-        echo: true,
-        driver: None,
-        qdisc: String::new(),
-        tx_queue_len: 0,
-        peer: None,
-        controller: None,
-        carrier: &NETWORK,
-    };
+    let interface = interface("can0", 1_000_001); // no interface has this index
     let mut bus = bus::Bus::new(interface, "can0".to_owned(), None, None);
     let counted = Some(FrameCounters { rx_frames: seen, ..FrameCounters::default() });
     bus.tally = Tally { seen, counted, ..Tally::default() };

@@ -27,17 +27,10 @@ pub struct Coalescing {
 /// `EOPNOTSUPP` when the driver does not support it, `ENODEV` without such an interface, `EINVAL` for a name that is
 /// too long.
 pub fn coalescing(name: &str) -> io::Result<Coalescing> {
-    if name.len() >= libc::IFNAMSIZ {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
+    let mut request = super::interface_request(name)?;
     let socket = Socket::can_raw()?;
     let mut words = [0u32; COALESCE_WORDS];
     words[0] = ETHTOOL_GCOALESCE;
-    // SAFETY: an all-zero ifreq is a valid value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, &from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
-        *to = from as libc::c_char;
-    }
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
     // SAFETY: the request names an interface and points at a whole struct ethtool_coalesce; both outlive the call.
     // netdevice(7), linux/ethtool.h.

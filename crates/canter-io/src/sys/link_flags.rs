@@ -13,16 +13,10 @@ const SIOCGIFFLAGS: libc::Ioctl = 0x8913; // linux/sockios.h
 /// # Errors
 /// `ENODEV` without such an interface.
 pub fn is_up(name: &str) -> io::Result<bool> {
-    if name.len() >= libc::IFNAMSIZ {
-        return Err(io::Error::from_raw_os_error(libc::ENODEV));
-    }
+    let mut request =
+        super::interface_request(name).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
     // Any socket will do; the kernel takes the mutex to close one of CAN.
     let socket = UnixDatagram::unbound()?;
-    // SAFETY: an all-zero ifreq is a valid value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, &from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
-        *to = from as libc::c_char;
-    }
     // SAFETY: the request names an interface, the kernel writes its flags, and it outlives the call. netdevice(7).
     super::check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCGIFFLAGS, &mut request) })?;
     // SAFETY: SIOCGIFFLAGS has filled in the flags.

@@ -46,15 +46,8 @@ impl Tun {
     /// # Errors
     /// The errors of [`create`](Self::create) but for the link type's.
     pub fn create_without_link_type(name: &str) -> io::Result<Self> {
-        if name.len() >= libc::IFNAMSIZ {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
+        let mut request = super::interface_request(name)?;
         let file = OpenOptions::new().read(true).write(true).open(DEVICE)?;
-        // SAFETY: an all-zero ifreq is a valid value.
-        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-        for (to, &from) in request.ifr_name.iter_mut().zip(name.as_bytes()) {
-            *to = from as libc::c_char;
-        }
         // With packet information in front of each packet: without it the kernel takes all packets for IP.
         request.ifr_ifru.ifru_flags = libc::IFF_TUN as libc::c_short;
         // SAFETY: the request is a whole ifreq, which outlives the call. tuntap.rst.

@@ -35,19 +35,19 @@ impl Default for Ahead {
 }
 
 impl Ahead {
-    /// Whether there is a processor, and room for a block of so many bytes, packed and unpacked.
+    /// Whether another processor can unpack a block of so many bytes, packed and unpacked, and there is room for it.
     pub fn takes(&self, bytes: u64) -> bool {
         !self.is_alone && bytes <= BYTES_MAX - self.bytes
     }
 
-    /// Has a block unpacked that it takes; `None` if there can be no thread.
+    /// Starts to unpack a block; `None` if no thread can be started.
     pub fn unpack(&mut self, link: u64, block: Vec<u8>, bytes: u64) -> Option<Pending> {
         let thread = thread::Builder::new().name("unpack".to_owned()).spawn(move || unpack(&block)).ok()?;
         self.bytes += bytes;
         Some(Pending { link, bytes, thread })
     }
 
-    /// Waits for a block; `None` if the thread has died of it.
+    /// Waits for a block; `None` if its thread has panicked.
     pub fn wait(&mut self, pending: Pending) -> Option<Unpacked> {
         self.bytes -= pending.bytes;
         pending.thread.join().ok()

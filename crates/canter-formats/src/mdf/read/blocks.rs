@@ -156,8 +156,8 @@ impl Blocks {
         Ok(Block { links: bytes.chunks_exact(8).map(link).collect(), data })
     }
 
-    /// Has a deflated block unpacked while others are read, if there is room for it. Whatever is wrong with it is said at its
-    /// turn.
+    /// Starts to unpack a deflated block while others are read, if there is room for it. What is wrong with the block is
+    /// reported when its records are due: `None` here, or an error in the answer.
     pub fn unpack_ahead(&mut self, link: u64) -> Option<Pending> {
         let head = Head::read(link, &self.whole).ok()?.of_kind(b"DZ").ok()?;
         let (start, end) = head.data();
