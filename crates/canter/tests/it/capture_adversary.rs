@@ -5,7 +5,7 @@
 //!
 //! The truth is the senders' record. A frame is *sure* when the interface that received it was up and here for as long as the
 //! frame took. Frames sent while it was down or away may be counted or not, and may be claimed as lost or not. So may echoes of
-//! what a recorded interface sends itself, but none may be missing from a recording that is complete. What is in a file that
+//! what a recorded interface sends itself, and error frames, but none may be missing from a recording that is complete. What is in a file that
 //! the account does not have, or has without frames, is not recorded: another program truncated the file, or its sync failed.
 //!
 //! `SEEDS` (how many, 6), `SEED` (the first, 1). A failure prints the seed and its steps: `SEEDS=1 SEED=n` repeats it.
@@ -19,7 +19,7 @@ use canter_io::{
     Frame, Identifier, Interface, LogLine,
     interface::BitTiming,
     method::{TransmitMethod, TransmitOptions},
-    netlink::wire::{self, NodeOptions},
+    netlink::wire::{self, Fault, Injection, NodeOptions},
 };
 use serde_json::Value;
 use std::{
@@ -55,6 +55,8 @@ struct Line {
     far: Interface,
     id: u16,
     next: u32,
+    /// How many error frames it has received.
+    errors: u32,
 }
 
 /// The identifier of what the recorded interface sends is this much above that of what it receives.
@@ -62,6 +64,12 @@ const SENT_ID: u16 = 0x400;
 
 /// The identifier of frames that are not to be recorded is this much above that of frames that are.
 const STRANGE_ID: u16 = 0x200;
+
+/// Stands for an identifier of error frames. Their numbers are those of their order, as nothing else tells them apart.
+const ERRORS: u16 = u16::MAX;
+
+/// The virtual wire's bus.
+const BUS: &str = "Adversary";
 
 /// fdatasync(2) that fails once whenever the file FAIL_SYNC is there.
 const SYNC_FAILS: &str = "
@@ -182,7 +190,7 @@ impl RandomWindows {
 impl Line {
     fn new(kind: Kind, name: &'static str, near: &'static str, id: u16) -> Self {
         let far = Self::create(kind, name, near);
-        Self { kind, name, near, far, id, next: 0 }
+        Self { kind, name, near, far, id, next: 0, errors: 0 }
     }
 
     fn create(kind: Kind, name: &str, near: &str) -> Interface {
@@ -194,9 +202,10 @@ impl Line {
             }
             Kind::Wire => {
                 for node in [name, near] {
-                    wire::add(node, "Adversary", &NodeOptions::default()).unwrap();
+                    wire::add(node, BUS, &NodeOptions::default()).unwrap();
                     let mut node = Interface::find(node).unwrap();
-                    node.set_bit_timing(&BitTiming::classic(500_000)).unwrap();
+                    let timing = BitTiming { berr_reporting: true, ..BitTiming::classic(500_000) };
+                    node.set_bit_timing(&timing).unwrap();
                     node.up().unwrap();
                 }
             }
@@ -270,6 +279,17 @@ impl Line {
         }
     }
 
+    /// Sends `count` frames to the recorded interface of a wire, `errors` of whose first attempts are destroyed.
+    fn send_with_errors(&mut self, count: u64, errors: u32, truth: &mut Truth) {
+        let injection = Injection { fault: Fault::Crc, probability: None, count: Some(errors), node: None };
+        wire::inject(BUS, &injection).unwrap();
+        let (begun, numbers) = (Instant::now(), self.errors..self.errors + errors);
+        self.errors += errors;
+        self.send(count, false, true, false, truth);
+        // Counted by no counter, as what the interface sends.
+        truth.echoed((self.name.to_owned(), ERRORS), numbers, begun);
+    }
+
     /// Waits until both ends transmit: the kernel starts their queues later, and discards what is sent before.
     fn wait_for_carrier(&mut self) {
         let since = Instant::now();
@@ -302,6 +322,8 @@ struct Attack {
     other: Option<Line>,
     /// The file that makes the next sync fail, if syncs can fail.
     fail_sync: Option<String>,
+    /// Whether there may be error frames: which of them are in a window nobody could say.
+    has_errors: bool,
     truth: Truth,
 }
 
@@ -311,7 +333,7 @@ impl Attack {
         let at = self.random.below(cables) as usize;
         let count = 10 + self.random.below(200);
         let kind = self.random.below(28);
-        let Self { lines, truth, any, .. } = self;
+        let Self { lines, truth, any, has_errors, .. } = self;
         let all = lines.len() as u64;
         let line = &mut lines[at];
         match kind {
@@ -388,6 +410,12 @@ impl Attack {
             // Such frames are always in doubt, and few recordings are to be ambiguous.
             17 if self.random.below(3) == 0 => self.use_an_index_again(at, count),
             18 | 19 => self.hold_rtnl(),
+            20 | 21 if *has_errors && lines[all as usize - 1].kind == Kind::Wire => {
+                let line = &mut lines[all as usize - 1];
+                let errors = 1 + self.random.below(4) as u32;
+                truth.steps.push(format!("{}: {errors} errors", line.name));
+                line.send_with_errors(count, errors, truth);
+            }
             // Most harm costs frames, and many recordings are to be complete.
             _ => truth.steps.push("nothing".to_owned()),
         }
@@ -560,8 +588,14 @@ fn recorded(account: &Value) -> Frames {
         }
         for text in fs::read_to_string(path).unwrap().lines() {
             let line = LogLine::parse(text).unwrap().unwrap();
+            let bus = line.interface.to_owned();
+            if line.frame.is_error() {
+                let errors = frames.entry((bus, ERRORS)).or_default();
+                errors.insert(errors.len() as u32);
+                continue;
+            }
             let number = u32::from_be_bytes(line.frame.data().try_into().unwrap());
-            let key = (line.interface.to_owned(), (line.frame.can_id & 0x7FF) as u16);
+            let key = (bus, (line.frame.can_id & 0x7FF) as u16);
             assert!(frames.entry(key).or_default().insert(number), "twice: {text}");
         }
     }
@@ -634,7 +668,9 @@ fn judge(account: &Value, code: Option<i32>, truth: &Truth, present: &Frames) ->
     }
     match () {
         () if complete && missing > 0 => wrong("complete, but"),
-        () if complete && echoes > 0 => wrong(&format!("complete, but {echoes} echoes are missing")),
+        () if complete && echoes > 0 => {
+            wrong(&format!("complete, but {echoes} echoes or error frames are missing"))
+        }
         () if complete => Ok(Verdict::Complete),
         () if verdict.starts_with("ambiguous") => Ok(Verdict::Ambiguous),
         () if claimed + account["doubtful"].as_u64().unwrap() < missing => {
@@ -729,7 +765,9 @@ fn attack(seed: u64, library: Option<&str>) -> Outcome {
     let mut capture = Capture::start_by(&before, &arguments);
     let process = capture.id();
     let truth = Truth { steps: vec![began], ..Truth::default() };
-    let mut attack = Attack { random, disk, lines, any, rotates, process, fail_sync, other, truth };
+    let has_errors = !matches!(windows, Windows::Random(_));
+    let mut attack =
+        Attack { random, disk, lines, any, rotates, process, other, fail_sync, has_errors, truth };
     let begun = Instant::now();
     for _ in 0..1 + attack.random.below(STEPS_MAX) {
         attack.burst();
