@@ -24,6 +24,8 @@
 #define MAPS_MAX	4
 #define SLOTS		8
 #define SCRATCH_BYTES	(1 << 16)
+/* Calls of a thread that a report has one by one. */
+#define LAST		16
 
 /* Draws of a call; draw number altered_at has another value than the seed gives. */
 struct draws {
@@ -46,6 +48,8 @@ struct worker {
 	_Atomic uint64_t calls;		/* made since the start, over all lives */
 	_Atomic(const struct row *) now;
 	struct draws draws;
+	_Atomic uint64_t number;	/* of the call in its round */
+	struct draws last[LAST];	/* call n at n % LAST */
 	struct map maps[MAPS_MAX];
 	char *scratch;			/* SCRATCH_BYTES, then a page that cannot be accessed */
 	uint64_t *coverage;
@@ -186,6 +190,16 @@ extern const char *only;
 
 /* process.c: makes calls until shared->stop, and ends. */
 void run_process(unsigned int process) __attribute__((noreturn));
+
+/* replay.c */
+bool replay_read(const char *word);
+bool replay_is_on(void);
+unsigned int replay_process(void);
+/* The draws of the next call; false: there is none. */
+bool replay_next(struct worker *worker, uint64_t number);
+void replay_print(const struct worker *worker, const struct table *table, const struct row *row);
+void replay_print_result(const struct worker *worker, long result);
+void replay_print_words(unsigned int process, const struct worker *worker);
 
 /* nth.c */
 int fail_each(uint64_t seed);

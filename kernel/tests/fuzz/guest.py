@@ -3,8 +3,8 @@
 """Runs the fuzzer in a guest, judges the kernel's log, memory and kmemleak, and writes the result.
 
 guest.py FUZZ MODULES RESULT KEY=VALUE...: `seconds`, `seed` and `patience` are the fuzzer's, `fail_nth=1` runs that part
-first, the others are only noted. Exit code 1: the kernel reported something (of data races: one that names a function of
-ours), memory grew, objects leaked, or the fuzzer failed.
+first, `replay=CALLS` makes only these calls again, the others are only noted. Exit code 1: the kernel reported something
+(of data races: one that names a function of ours), memory grew, objects leaked, or the fuzzer failed.
 """
 import gc
 import os
@@ -111,6 +111,21 @@ def fuzz(program, modules, *words):
     return code, printed
 
 
+def replay(program, modules, patience, calls):
+    """The calls that were made again, without what they returned."""
+    done = subprocess.run([program, "--modules", modules, "--patience", patience, "--replay", calls], capture_output=True,
+                          text=True)
+    return done.returncode, [line.split(" #")[0] for line in done.stdout.split("\n")[1:] if line]
+
+
+def replays_differ(program, modules, patience, seed):
+    """A stretch of calls is the same each time, and as one call after the other."""
+    code, calls = replay(program, modules, patience, f"0/{seed:x}+3-42")
+    again = replay(program, modules, patience, f"0/{seed:x}+3-42")
+    one_by_one = replay(program, modules, patience, "0/" + ",".join(call.split()[0] for call in calls))
+    return code or len(set(calls)) < 40 or again != (0, calls) or one_by_one != (0, calls)
+
+
 def quoted(lines):
     return '"""\n' + "\n".join(lines).replace("\\", "\\\\").replace('"""', '""\\"') + '\n"""'
 
@@ -177,6 +192,9 @@ def main():
     def run(*words):
         return fuzz(program, modules, "--patience", patience, *words)
 
+    if "replay" in notes:
+        return subprocess.run([program, "--modules", modules, "--patience", patience, "--replay", notes["replay"]]).returncode
+    failed += ["replay"] * bool(replays_differ(program, modules, patience, seed))
     if notes.pop("fail_nth", ""):
         set_faults()
         code, nth = run("--fail-nth")
