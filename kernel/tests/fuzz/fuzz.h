@@ -18,7 +18,7 @@
 #define PROCESSES	(CALLERS + 1)
 #define THREADS		3
 #define CORPUS		1024
-#define TABLES		8
+#define TABLES		9
 #define ROWS_MAX	32
 #define ERRORS		134
 #define MAPS_MAX	4
@@ -51,7 +51,7 @@ struct worker {
 	_Atomic uint64_t number;	/* of the call in its round */
 	struct draws last[LAST];	/* call n at n % LAST */
 	struct map maps[MAPS_MAX];
-	char *scratch;			/* SCRATCH_BYTES, then a page that cannot be accessed */
+	char *scratch;			/* SCRATCH_BYTES below 4 GiB, then a page that cannot be accessed */
 	uint64_t *coverage;
 	bool quits;
 	bool exact;			/* never what is seldom: one_in() is false */
@@ -131,6 +131,8 @@ long close_one(struct worker *worker, const struct row *row);
 void close_all(void);
 long made(long result);
 long call_request(struct worker *worker, const struct row *row);
+long request_by(struct worker *worker, const struct request *request,
+		long (*call)(int fd, unsigned long number, void *at));
 long poll_one(struct worker *worker, const struct row *row);
 long epoll_one(struct worker *worker, const struct row *row);
 long unmap_one(struct worker *worker, const struct row *row);
@@ -176,6 +178,7 @@ struct count {
 /* In memory that all processes share. */
 extern struct shared {
 	atomic_bool stop;
+	bool has_compat;
 	/* What no driver may show: the first that was seen. */
 	atomic_bool wrong;
 	char what[160];
@@ -190,6 +193,10 @@ extern const char *only;
 
 /* process.c: makes calls until shared->stop, and ends. */
 void run_process(unsigned int process) __attribute__((noreturn));
+
+/* compat.c */
+bool compat_is_there(void);
+bool compat_is_sound(void);
 
 /* replay.c */
 bool replay_read(const char *word);
@@ -209,7 +216,7 @@ int fail_each(uint64_t seed);
 extern const struct request probe_START;
 
 extern const struct table canchar_table, canprobe_table, canbare_table, canwire_table, tap_table,
-	link_table, socket_table, disturb_table;
+	link_table, socket_table, compat_table, disturb_table;
 extern const struct table *const tables[];
 extern const unsigned int tables_count;
 

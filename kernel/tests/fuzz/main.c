@@ -31,7 +31,7 @@
 
 const struct table *const tables[] = {
 	&canchar_table, &canprobe_table, &canbare_table, &canwire_table, &tap_table, &link_table,
-	&socket_table, &disturb_table,
+	&socket_table, &compat_table, &disturb_table,
 };
 const unsigned int tables_count = sizeof(tables) / sizeof(*tables);
 
@@ -281,10 +281,10 @@ static void print_counts(uint64_t rounds, uint64_t took_ms)
 		for (unsigned int j = 0; j < tables[i]->count; j++)
 			calls += shared->counts[i][j].calls;
 	printf("seed = %llu\nseconds = %llu\nrounds = %llu\nthreads = %u\ncalls_made = %llu\n"
-	       "coverage = %u\n",
+	       "coverage = %u\ncompat = %s\n",
 	       (unsigned long long)seed, (unsigned long long)took_ms / 1000,
 	       (unsigned long long)rounds, CALLERS * THREADS + 1, (unsigned long long)calls,
-	       coverage_count());
+	       coverage_count(), shared->has_compat ? "true" : "false");
 	for (unsigned int i = 0; i < tables_count; i++) {
 		printf("\n[calls.%s]\n", tables[i]->name);
 		for (unsigned int j = 0; j < tables[i]->count; j++)
@@ -304,6 +304,8 @@ static int run_rounds(void)
 		uint64_t until;
 
 		if (unload_all() || load_all())
+			return 1;
+		if (shared->has_compat && !rounds && !compat_is_sound())
 			return 1;
 		/* Loading takes seconds on a debug kernel. */
 		until = now_ms() + 1000 * round_seconds;
@@ -374,6 +376,7 @@ int main(int count, char **words)
 		return 1;
 	}
 	printf("# fuzz --seed %llu\n", (unsigned long long)seed);
+	shared->has_compat = compat_is_there();
 	if (replay_is_on())
 		return replay();
 	coverage_share();

@@ -126,7 +126,7 @@ static void make_calls(struct worker *worker, bool disturbs)
 static bool make_scratch(struct worker *worker)
 {
 	char *at = mmap(NULL, SCRATCH_BYTES + 4096, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 
 	worker->scratch = at;
 	return at != MAP_FAILED && !mprotect(at + SCRATCH_BYTES, 4096, PROT_NONE);
