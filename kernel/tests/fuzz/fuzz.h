@@ -139,6 +139,9 @@ long unmap_one(struct worker *worker, const struct row *row);
 long map_file(struct worker *worker, int fd, size_t bytes, int access, off_t offset);
 long write_text(const char *path, const char *text);
 
+/* tx_ring.c */
+long send_by_ring(struct worker *worker, const struct row *row);
+
 /* netlink.c: a message under construction, and one that is sent. */
 struct message {
 	struct worker *worker;
@@ -188,6 +191,8 @@ extern struct shared {
 	struct draws corpus[CORPUS];
 } *shared;
 
+/* --failslab: callers' allocations fail now and then. */
+extern bool failslab;
 /* --only: the names of tables; NULL: all. */
 extern const char *only;
 

@@ -4,6 +4,7 @@
  * and processes, while cards are unbound, wires vanish, modules go and files close.
  *
  *	fuzz [--seed N] [--seconds S] [--round S] [--patience S] [--modules FOLDER] [--only TABLE]
+ *	     [--failslab]
  *	fuzz --fail-nth [--seed N] [--modules FOLDER]
  *	fuzz --replay PROCESS/CALL,CALL... [--patience S] [--modules FOLDER] [--only TABLE]
  *
@@ -41,6 +42,7 @@ struct shared *shared;
 
 static uint64_t seed = 2014, seconds = 60, round_seconds = 10, patience = 60, began;
 const char *only;
+bool failslab;
 
 uint64_t now_us(void)
 {
@@ -332,7 +334,7 @@ static int replay(void)
 static int usage(void)
 {
 	fprintf(stderr, "usage: fuzz [--seed N] [--seconds S] [--round S] [--patience S]\n"
-			"            [--modules FOLDER] [--only TABLES]\n"
+			"            [--modules FOLDER] [--only TABLES] [--failslab]\n"
 			"       fuzz --fail-nth [--seed N] [--modules FOLDER]\n"
 			"       fuzz --replay PROCESS/CALL,CALL... [--patience S] [--modules FOLDER] [--only TABLES]\n");
 	return 2;
@@ -347,6 +349,10 @@ int main(int count, char **words)
 
 		if (!strcmp(words[i], "--fail-nth")) {
 			nth = true;
+			continue;
+		}
+		if (!strcmp(words[i], "--failslab")) {
+			failslab = true;
 			continue;
 		}
 		if (!value)

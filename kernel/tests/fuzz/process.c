@@ -132,6 +132,16 @@ static bool make_scratch(struct worker *worker)
 	return at != MAP_FAILED && !mprotect(at + SCRATCH_BYTES, 4096, PROT_NONE);
 }
 
+/*
+ * Not of who binds cards: ACPI frees an object twice when an allocation fails (nth.c). And not earlier:
+ * the C library needs memory for a thread.
+ */
+static void ask_for_failures(const struct worker *worker)
+{
+	if (failslab && worker < shared->workers[CALLERS] && write_text("/proc/thread-self/make-it-fail", "1"))
+		perror("fuzz: /proc/thread-self/make-it-fail");
+}
+
 static void *run_thread(void *argument)
 {
 	struct worker *worker = argument;
@@ -140,6 +150,7 @@ static void *run_thread(void *argument)
 	memset(worker->maps, 0, sizeof(worker->maps));
 	if (make_scratch(worker)) {
 		coverage_open(worker);
+		ask_for_failures(worker);
 		make_calls(worker, worker >= shared->workers[CALLERS]);
 	}
 	worker->quits = true;
