@@ -71,6 +71,8 @@ done
 
 # One processor more, which Linux leaves to canbare, where the kernel takes so many.
 processors=$cpus words='kasan_multi_shot log_buf_len=16M loglevel=5'
+# RCU's threads above the threads of interrupts and of canwire (SCHED_FIFO 50), which an overloaded bus may keep running.
+! grep -qx CONFIG_PREEMPT_RT=y "$build/.config" || words="$words rcutree.kthread_prio=51"
 limit=$(sed -n 's/^CONFIG_NR_CPUS=//p' "$build/.config")
 if [ "$cpus" -lt "${limit:-64}" ]; then
 	processors=$((cpus + 1))
