@@ -43,6 +43,8 @@ int cw_cmd_source_load(struct sk_buff *skb, struct genl_info *info)
 				     nla_get_flag(info->attrs[CANWIRE_A_RESET]));
 		if (err == -EINVAL)
 			NL_SET_ERR_MSG(info->extack, "the schedule's times go backwards");
+		else if (err == -ERANGE)
+			NL_SET_ERR_MSG(info->extack, "the schedule has a time of 2^61 ns or more");
 		else if (err == -EBUSY)
 			NL_SET_ERR_MSG(info->extack, "the source runs; stop it first");
 		else if (err == -E2BIG)

@@ -259,8 +259,11 @@ int cw_source_load(struct cw_source *source, const struct canwire_schedule_entry
 	if (count > CANWIRE_SCHEDULE_MAX - have)
 		return -E2BIG;
 	for (i = 0; i < count; before = entries[i++].at_ns)
-		if (entries[i].at_ns < before || entries[i].at_ns > S64_MAX / 4)
+		if (entries[i].at_ns < before)
 			return -EINVAL;
+	for (i = 0; i < count; i++)
+		if (entries[i].at_ns > S64_MAX / 4)
+			return -ERANGE;
 	if (have + count > source->capacity) {
 		capacity = roundup_pow_of_two(have + count);
 		grown = kvmalloc_array(capacity, sizeof(*grown), GFP_KERNEL);

@@ -796,6 +796,7 @@ def refusals():
         (SOURCE_START, {BUS: "A", FRAME: frame(1, b"x"), SOURCE_FLAGS: NUMBER}, "two bytes"),
         (SOURCE_START, {BUS: "A", SOURCE_FLAGS: FROM_SCHEDULE}, "no schedule"),
         (SOURCE_LOAD, {BUS: "A", SCHEDULE: entry(5, frame(1, b"")) + entry(4, frame(1, b""))}, "backwards"),
+        (SOURCE_LOAD, {BUS: "A", SCHEDULE: entry(1 << 61, frame(1, b""))}, "2^61"),
         (SOURCE_LOAD, {BUS: "A", SCHEDULE: b"x" * 79}, "80 bytes"),
         (INJECT, {BUS: "A"}, "ERROR is missing"),
         (INJECT, {BUS: "A", ERROR: ERROR_CRC, PROBABILITY: 1000000001}, "out of"),

@@ -6,6 +6,10 @@
  * filters. read(2) returns whole frames, as many as fit; write(2) takes whole
  * frames, as many as its queue has room for. Both queues can be mapped instead.
  *
+ * One thread at a time reads a file or waits for its frames, one writes it. Without O_NONBLOCK,
+ * write(2) waits until another writer of the file has ended. CANCHAR_SET_OPTIONS waits until
+ * neither reads, waits nor writes, with O_NONBLOCK too. A signal ends both waits.
+ *
  * All numbers are in the byte order of the machine. Reserved fields must be 0
  * when passed in and are 0 when passed out. Structures have no hidden padding
  * and the same layout for 32-bit and 64-bit processes.

@@ -24,7 +24,8 @@
  * @reserved: 0
  * @data: the data
  *
- * The records of read(2): 24 bytes each, those of one side in order.
+ * The records of read(2): 24 bytes each, those of one side in order. read(2) never waits: 0 means
+ * that there is no record now.
  */
 struct canprobe_record {
 	__u64 stamp_ns;		/* 0 */

@@ -86,7 +86,7 @@ enum canwire_command {
 	/*
 	 * Appends to the schedule of the bus's source, which must be stopped. needs BUS, SCHEDULE;
 	 * may RESET. EBUSY: it runs. E2BIG: more than CANWIRE_SCHEDULE_MAX entries. EINVAL: times
-	 * that go backwards.
+	 * that go backwards. ERANGE: one of 2^61 ns or more.
 	 */
 	CANWIRE_CMD_SOURCE_LOAD = 9,
 	/*

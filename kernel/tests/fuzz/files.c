@@ -67,10 +67,15 @@ void close_all(void)
 		}
 }
 
-/* An ioctl of a table, with its structure drawn. */
-long call_request(struct worker *worker, const struct row *row)
+static long ioctl64(int fd, unsigned long number, void *at)
 {
-	const struct request *request = row->data;
+	return made(ioctl(fd, number, at));
+}
+
+/* An ioctl with its structure drawn. */
+long request_by(struct worker *worker, const struct request *request,
+		long (*call)(int fd, unsigned long number, void *at))
+{
 	int fd = slot(worker, request->kind);
 	void *at = place_for(worker, request->bytes);
 	unsigned long number = request->number;
@@ -81,7 +86,12 @@ long call_request(struct worker *worker, const struct row *row)
 		fill_structure(worker, at, request->bytes, request->fields, request->count);
 	if (one_in(worker, 64))
 		number ^= 1UL << below(worker, 32);
-	return made(ioctl(fd, number, at));
+	return call(fd, number, at);
+}
+
+long call_request(struct worker *worker, const struct row *row)
+{
+	return request_by(worker, row->data, ioctl64);
 }
 
 long poll_one(struct worker *worker, const struct row *row)

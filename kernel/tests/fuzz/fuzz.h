@@ -18,12 +18,14 @@
 #define PROCESSES	(CALLERS + 1)
 #define THREADS		3
 #define CORPUS		1024
-#define TABLES		8
+#define TABLES		9
 #define ROWS_MAX	32
 #define ERRORS		134
 #define MAPS_MAX	4
 #define SLOTS		8
 #define SCRATCH_BYTES	(1 << 16)
+/* Calls of a thread that a report has one by one. */
+#define LAST		16
 
 /* Draws of a call; draw number altered_at has another value than the seed gives. */
 struct draws {
@@ -46,8 +48,10 @@ struct worker {
 	_Atomic uint64_t calls;		/* made since the start, over all lives */
 	_Atomic(const struct row *) now;
 	struct draws draws;
+	_Atomic uint64_t number;	/* of the call in its round */
+	struct draws last[LAST];	/* call n at n % LAST */
 	struct map maps[MAPS_MAX];
-	char *scratch;			/* SCRATCH_BYTES, then a page that cannot be accessed */
+	char *scratch;			/* SCRATCH_BYTES below 4 GiB, then a page that cannot be accessed */
 	uint64_t *coverage;
 	bool quits;
 	bool exact;			/* never what is seldom: one_in() is false */
@@ -127,11 +131,16 @@ long close_one(struct worker *worker, const struct row *row);
 void close_all(void);
 long made(long result);
 long call_request(struct worker *worker, const struct row *row);
+long request_by(struct worker *worker, const struct request *request,
+		long (*call)(int fd, unsigned long number, void *at));
 long poll_one(struct worker *worker, const struct row *row);
 long epoll_one(struct worker *worker, const struct row *row);
 long unmap_one(struct worker *worker, const struct row *row);
 long map_file(struct worker *worker, int fd, size_t bytes, int access, off_t offset);
 long write_text(const char *path, const char *text);
+
+/* tx_ring.c */
+long send_by_ring(struct worker *worker, const struct row *row);
 
 /* netlink.c: a message under construction, and one that is sent. */
 struct message {
@@ -172,6 +181,7 @@ struct count {
 /* In memory that all processes share. */
 extern struct shared {
 	atomic_bool stop;
+	bool has_compat;
 	/* What no driver may show: the first that was seen. */
 	atomic_bool wrong;
 	char what[160];
@@ -181,11 +191,27 @@ extern struct shared {
 	struct draws corpus[CORPUS];
 } *shared;
 
+/* --failslab: callers' allocations fail now and then. */
+extern bool failslab;
 /* --only: the names of tables; NULL: all. */
 extern const char *only;
 
 /* process.c: makes calls until shared->stop, and ends. */
 void run_process(unsigned int process) __attribute__((noreturn));
+
+/* compat.c */
+bool compat_is_there(void);
+bool compat_is_sound(void);
+
+/* replay.c */
+bool replay_read(const char *word);
+bool replay_is_on(void);
+unsigned int replay_process(void);
+/* The draws of the next call; false: there is none. */
+bool replay_next(struct worker *worker, uint64_t number);
+void replay_print(const struct worker *worker, const struct table *table, const struct row *row);
+void replay_print_result(const struct worker *worker, long result);
+void replay_print_words(unsigned int process, const struct worker *worker);
 
 /* nth.c */
 int fail_each(uint64_t seed);
@@ -195,7 +221,7 @@ int fail_each(uint64_t seed);
 extern const struct request probe_START;
 
 extern const struct table canchar_table, canprobe_table, canbare_table, canwire_table, tap_table,
-	link_table, socket_table, disturb_table;
+	link_table, socket_table, compat_table, disturb_table;
 extern const struct table *const tables[];
 extern const unsigned int tables_count;
 

@@ -3,8 +3,8 @@
 """Runs the fuzzer in a guest, judges the kernel's log, memory and kmemleak, and writes the result.
 
 guest.py FUZZ MODULES RESULT KEY=VALUE...: `seconds`, `seed` and `patience` are the fuzzer's, `fail_nth=1` runs that part
-first, the others are only noted. Exit code 1: the kernel reported something (of data races: one that names a function of
-ours), memory grew, objects leaked, or the fuzzer failed.
+first, `replay=CALLS` makes only these calls again, the others are only noted. Exit code 1: the kernel reported something
+(of data races: one that names a function of ours), memory grew, objects leaked, or the fuzzer failed.
 """
 import gc
 import os
@@ -86,6 +86,17 @@ def leaks():
     return [leak for leak in found if OURS.search(leak) or re.search(r"\] 0xffffffff[ac]0", leak)]
 
 
+FAILSLAB = "/sys/kernel/debug/failslab"
+
+
+def set_failslab(percent):
+    """Of the allocations of tasks that ask for it (make-it-fail), one of ten may fail, and of these so many do."""
+    for name, value in (("task-filter", "Y"), ("interval", 10), ("times", -1), ("space", 0), ("ignore-gfp-wait", "N"),
+                        ("verbose", 0), ("probability", percent)):
+        with open(f"{FAILSLAB}/{name}", "w") as file:
+            file.write(str(value))
+
+
 def set_faults():
     """Also allocations that may wait fail, of any order."""
     for what in ("failslab", "fail_page_alloc"):
@@ -109,6 +120,21 @@ def fuzz(program, modules, *words):
     if code:
         print(printed, flush=True)
     return code, printed
+
+
+def replay(program, modules, patience, calls):
+    """The calls that were made again, without what they returned."""
+    done = subprocess.run([program, "--modules", modules, "--patience", patience, "--replay", calls], capture_output=True,
+                          text=True)
+    return done.returncode, [line.split(" #")[0] for line in done.stdout.split("\n")[1:] if line]
+
+
+def replays_differ(program, modules, patience, seed):
+    """A stretch of calls is the same each time, and as one call after the other."""
+    code, calls = replay(program, modules, patience, f"0/{seed:x}+3-42")
+    again = replay(program, modules, patience, f"0/{seed:x}+3-42")
+    one_by_one = replay(program, modules, patience, "0/" + ",".join(call.split()[0] for call in calls))
+    return code or len(set(calls)) < 40 or again != (0, calls) or one_by_one != (0, calls)
 
 
 def quoted(lines):
@@ -140,18 +166,31 @@ def keep_tracepoints_on():
                 file.write("1")
 
 
+def fuzz_with_failures(run, seconds, seed):
+    """Where the kernel can, allocations fail now and then for a part of the time. Answers how much of it is left."""
+    if not os.path.exists(FAILSLAB):
+        return 0, "", seconds
+    part = max(10, seconds // 4)
+    set_failslab(2)
+    code, made = run("--seed", str(seed + 2), "--seconds", str(part), "--failslab")
+    set_failslab(0)
+    return code, made, seconds - part
+
+
 def fuzz_rounds(run, seconds, seed):
-    """The reason of a failure, what was printed, and how much more memory the kernel has."""
+    """The reason of a failure, what was printed, also with failing allocations, and how much more memory the kernel has."""
     # Caches fill first.
-    warm = max(10, seconds // 6)
+    warm, failures = max(10, seconds // 6), ""
     code, made = run("--seed", str(seed + 1), "--seconds", str(warm))
     before = memory_kib()
+    if not code:
+        code, failures, seconds = fuzz_with_failures(run, seconds, seed)
     if not code:
         code, made = run("--seed", str(seed), "--seconds", str(max(10, seconds - warm)))
     grown = memory_kib() - before
     if code:
-        return ["fuzz"], made, grown
-    return [f"memory: {grown} KiB more"] * (grown > GROWTH_KIB_MAX), made, grown
+        return ["fuzz"], made, failures, grown
+    return [f"memory: {grown} KiB more"] * (grown > GROWTH_KIB_MAX), made, failures, grown
 
 
 def write_result(path, notes, values, heads, printed):
@@ -163,7 +202,9 @@ def write_result(path, notes, values, heads, printed):
             print(f"{name} = {value}", file=file)
         if heads:
             print("reports = " + quoted(heads[:200]), file=file)
-        print("\n[fuzz]\n" + printed.replace("[calls.", "[fuzz.calls."), file=file)
+        for part, text in printed.items():
+            if text:
+                print(f"\n[{part}]\n" + text.replace("[calls.", f"[{part}.calls."), file=file)
 
 
 def main():
@@ -172,17 +213,20 @@ def main():
     seconds, seed, patience = int(notes["seconds"]), int(notes["seed"]), notes["patience"]
     prepare()
     keep_tracepoints_on()
-    failed, nth, made, grown = [], "", "", 0
+    failed, nth, made, failures, grown = [], "", "", "", 0
 
     def run(*words):
         return fuzz(program, modules, "--patience", patience, *words)
 
+    if "replay" in notes:
+        return subprocess.run([program, "--modules", modules, "--patience", patience, "--replay", notes["replay"]]).returncode
+    failed += ["replay"] * bool(replays_differ(program, modules, patience, seed))
     if notes.pop("fail_nth", ""):
         set_faults()
         code, nth = run("--fail-nth")
         failed += ["fail-nth"] * bool(code)
     if seconds and not failed:
-        failed, made, grown = fuzz_rounds(run, seconds, seed)
+        failed, made, failures, grown = fuzz_rounds(run, seconds, seed)
     lost = leaks()
     found = reports(kernel_log())
     ours = [report for report in found if is_ours(report)]
@@ -195,7 +239,7 @@ def main():
     write_result(result, notes, {
         "verdict": f'"{"failed: " + ", ".join(failed) if failed else "passed"}"', "memory_grown_kib": grown,
         "reports_of_ours": len(ours), "reports_of_others": others, "leaks": len(lost),
-    }, [("ours: " if report in ours else "other: ") + report[0] for report in found], made + "\n" + nth)
+    }, [("ours: " if report in ours else "other: ") + report[0] for report in found], {"fuzz": made, "failslab": failures, "fail_nth": nth})
     print(f"1..1\n{'not ok' if failed else 'ok'} 1 - the modules bear the fuzzer on {notes['line']} with {os.cpu_count()} "
           f"processors ({', '.join(failed) + ': ' if failed else ''}{len(ours)} reports of ours, {others} of others, "
           f"{len(lost)} leaks, {grown} KiB more, {calls} calls)")

@@ -4,11 +4,13 @@
  * and processes, while cards are unbound, wires vanish, modules go and files close.
  *
  *	fuzz [--seed N] [--seconds S] [--round S] [--patience S] [--modules FOLDER] [--only TABLE]
+ *	     [--failslab]
  *	fuzz --fail-nth [--seed N] [--modules FOLDER]
+ *	fuzz --replay PROCESS/CALL,CALL... [--patience S] [--modules FOLDER] [--only TABLE]
  *
  * As root in a machine that is for nothing else: `canter lab`. In rounds: after each all files are
  * closed, and all modules have to unload. Prints the seed first, the calls made at the end; exit code 1
- * when a module stays or a call hangs, and what to type to repeat it. The kernel's log is for the
+ * when a module stays or a call hangs, and what to type to repeat it, or single calls (replay.c). The kernel's log is for the
  * caller to judge (guest.py); reports are printed here with the calls that were being made.
  */
 
@@ -30,7 +32,7 @@
 
 const struct table *const tables[] = {
 	&canchar_table, &canprobe_table, &canbare_table, &canwire_table, &tap_table, &link_table,
-	&socket_table, &disturb_table,
+	&socket_table, &compat_table, &disturb_table,
 };
 const unsigned int tables_count = sizeof(tables) / sizeof(*tables);
 
@@ -40,6 +42,7 @@ struct shared *shared;
 
 static uint64_t seed = 2014, seconds = 60, round_seconds = 10, patience = 60, began;
 const char *only;
+bool failslab;
 
 uint64_t now_us(void)
 {
@@ -74,11 +77,9 @@ static void print_state(void)
 			struct worker *worker = &shared->workers[i][j];
 			const struct row *row = worker->now;
 
-			printf("  process %u thread %u (%d): call %llu, %s, values %llx:%u:%llx\n",
-			       i, j, worker->thread, (unsigned long long)worker->calls,
-			       row ? row->name : "between calls",
-			       (unsigned long long)worker->draws.seed, worker->draws.altered_at,
-			       (unsigned long long)worker->draws.altered_to);
+			printf("  process %u thread %u (%d): call %llu, %s\n", i, j, worker->thread,
+			       (unsigned long long)worker->calls, row ? row->name : "between calls");
+			replay_print_words(i, worker);
 		}
 	printf("  to repeat: fuzz --seed %llu --seconds %llu --round %llu%s%s\n",
 	       (unsigned long long)seed, (unsigned long long)seconds,
@@ -216,12 +217,11 @@ static uint64_t calls_made(void)
 	return calls;
 }
 
-/* Until then, and on a slow machine until it has made a call. */
+/* Until then, and on a slow machine until it has made a call; when calls are made again, until their end. */
 static int run_round(uint64_t number, uint64_t end, int log)
 {
 	uint64_t before = calls_made();
-	unsigned int running = PROCESSES;
-	pid_t pids[PROCESSES];
+	unsigned int running = 0;
 
 	shared->stop = false;
 	fflush(stdout);
@@ -230,8 +230,10 @@ static int run_round(uint64_t number, uint64_t end, int log)
 			shared->workers[i][j].seed = mix(mix(seed, number), 16 * i + j);
 			shared->workers[i][j].quits = true;
 		}
-		pids[i] = fork();
-		if (!pids[i])
+		if (replay_is_on() && i != replay_process())
+			continue;
+		running++;
+		if (!fork())
 			run_process(i);
 	}
 	while (running) {
@@ -281,10 +283,10 @@ static void print_counts(uint64_t rounds, uint64_t took_ms)
 		for (unsigned int j = 0; j < tables[i]->count; j++)
 			calls += shared->counts[i][j].calls;
 	printf("seed = %llu\nseconds = %llu\nrounds = %llu\nthreads = %u\ncalls_made = %llu\n"
-	       "coverage = %u\n",
+	       "coverage = %u\ncompat = %s\n",
 	       (unsigned long long)seed, (unsigned long long)took_ms / 1000,
 	       (unsigned long long)rounds, CALLERS * THREADS + 1, (unsigned long long)calls,
-	       coverage_count());
+	       coverage_count(), shared->has_compat ? "true" : "false");
 	for (unsigned int i = 0; i < tables_count; i++) {
 		printf("\n[calls.%s]\n", tables[i]->name);
 		for (unsigned int j = 0; j < tables[i]->count; j++)
@@ -305,6 +307,8 @@ static int run_rounds(void)
 
 		if (unload_all() || load_all())
 			return 1;
+		if (shared->has_compat && !rounds && !compat_is_sound())
+			return 1;
 		/* Loading takes seconds on a debug kernel. */
 		until = now_ms() + 1000 * round_seconds;
 		if (run_round(rounds, until < end ? until : end, log))
@@ -318,11 +322,21 @@ static int run_rounds(void)
 	return 0;
 }
 
+static int replay(void)
+{
+	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	began = now_ms();
+	lseek(log, 0, SEEK_END);
+	return unload_all() || load_all() || run_round(0, UINT64_MAX, log) || unload_all();
+}
+
 static int usage(void)
 {
 	fprintf(stderr, "usage: fuzz [--seed N] [--seconds S] [--round S] [--patience S]\n"
-			"            [--modules FOLDER] [--only TABLES]\n"
-			"       fuzz --fail-nth [--seed N] [--modules FOLDER]\n");
+			"            [--modules FOLDER] [--only TABLES] [--failslab]\n"
+			"       fuzz --fail-nth [--seed N] [--modules FOLDER]\n"
+			"       fuzz --replay PROCESS/CALL,CALL... [--patience S] [--modules FOLDER] [--only TABLES]\n");
 	return 2;
 }
 
@@ -335,6 +349,10 @@ int main(int count, char **words)
 
 		if (!strcmp(words[i], "--fail-nth")) {
 			nth = true;
+			continue;
+		}
+		if (!strcmp(words[i], "--failslab")) {
+			failslab = true;
 			continue;
 		}
 		if (!value)
@@ -351,6 +369,8 @@ int main(int count, char **words)
 			modules_folder = value;
 		else if (!strcmp(words[i], "--only"))
 			only = value;
+		else if (!strcmp(words[i], "--replay") && replay_read(value))
+			;
 		else
 			return usage();
 		i++;
@@ -362,6 +382,9 @@ int main(int count, char **words)
 		return 1;
 	}
 	printf("# fuzz --seed %llu\n", (unsigned long long)seed);
+	shared->has_compat = compat_is_there();
+	if (replay_is_on())
+		return replay();
 	coverage_share();
 	return nth ? unload_all() || load_all() || fail_each(seed) || unload_all() : run_rounds();
 }

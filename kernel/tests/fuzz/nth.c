@@ -401,7 +401,6 @@ int fail_each(uint64_t seed)
 	worker.exact = true;
 	worker.scratch = mmap(NULL, SCRATCH_BYTES + 4096, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	printf("[fail_nth]\n");
 	for (unsigned int i = 0; i < sizeof(steps) / sizeof(*steps); i++, total++) {
 		done = fail_step(&steps[i], NULL);
 		if (done < 0)

@@ -30,7 +30,7 @@ static bool is_for(const struct table *table, bool disturbs)
 }
 
 /* A row of those tables, by its weight. */
-static const struct row *pick(struct worker *worker, bool disturbs, struct count **count)
+static const struct row *pick(struct worker *worker, bool disturbs, const struct table **table)
 {
 	unsigned int total = 0, left, i, j;
 
@@ -40,7 +40,7 @@ static const struct row *pick(struct worker *worker, bool disturbs, struct count
 	left = below(worker, total);
 	for (i = 0; i < tables_count; i++)
 		for (j = 0; is_for(tables[i], disturbs) && j < tables[i]->count; j++) {
-			*count = &shared->counts[i][j];
+			*table = tables[i];
 			if (left < tables[i]->rows[j].weight)
 				return &tables[i]->rows[j];
 			left -= tables[i]->rows[j].weight;
@@ -48,21 +48,32 @@ static const struct row *pick(struct worker *worker, bool disturbs, struct count
 	abort();
 }
 
-/* New values, or a call that reached new code with one of its values changed. */
-static void choose(struct worker *worker, uint64_t number)
+/* New values, or a call that reached new code with one of its values changed. False: that was the last call. */
+static bool choose(struct worker *worker, uint64_t number)
 {
 	uint64_t chosen = mix(worker->seed, number), mutation = mix(chosen, 1);
 	unsigned int known = shared->corpus_count;
 
+	if (replay_is_on())
+		return replay_next(worker, number);
 	draws_begin(&worker->draws, chosen);
 	if (!worker->coverage || !known || mutation % 4)
-		return;
+		return true;
 	mutation = mix(mutation, 2);
 	worker->draws = shared->corpus[mutation % (known < CORPUS ? known : CORPUS)];
 	worker->draws.state = worker->draws.seed;
 	worker->draws.altered_at = 1 + mutation / CORPUS % (worker->draws.drawn + 1);
 	worker->draws.altered_to = mix(mutation, 3);
 	worker->draws.drawn = 0;
+	return true;
+}
+
+static struct count *count_of(const struct table *table, const struct row *row)
+{
+	for (unsigned int i = 0; i < tables_count; i++)
+		if (tables[i] == table)
+			return &shared->counts[i][row - table->rows];
+	abort();
 }
 
 /*
@@ -76,16 +87,21 @@ static void set_user(uid_t user)
 
 static void make_calls(struct worker *worker, bool disturbs)
 {
+	const struct table *table;
 	struct count *count;
 	const struct row *row;
 	bool unprivileged;
 	uint64_t began;
 	long result;
 
-	for (uint64_t number = 0; !shared->stop; number++) {
-		choose(worker, number);
-		row = pick(worker, disturbs, &count);
+	for (uint64_t number = 0; !shared->stop && choose(worker, number); number++) {
+		worker->last[number % LAST] = worker->draws;
+		worker->number = number;
+		row = pick(worker, disturbs, &table);
+		count = count_of(table, row);
 		worker->now = row;
+		if (replay_is_on())
+			replay_print(worker, table, row);
 		unprivileged = !(worker->draws.seed >> 50 & 63) && !disturbs;
 		if (unprivileged)
 			set_user(NOBODY);
@@ -94,6 +110,8 @@ static void make_calls(struct worker *worker, bool disturbs)
 		result = row->call(worker, row);
 		if (unprivileged)
 			set_user(0);
+		if (replay_is_on())
+			replay_print_result(worker, result);
 		if (result < 0 && result > -ERRORS)
 			count->errors[-result]++;
 		count->calls++;
@@ -108,10 +126,20 @@ static void make_calls(struct worker *worker, bool disturbs)
 static bool make_scratch(struct worker *worker)
 {
 	char *at = mmap(NULL, SCRATCH_BYTES + 4096, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 
 	worker->scratch = at;
 	return at != MAP_FAILED && !mprotect(at + SCRATCH_BYTES, 4096, PROT_NONE);
+}
+
+/*
+ * Not of who binds cards: ACPI frees an object twice when an allocation fails (nth.c). And not earlier:
+ * the C library needs memory for a thread.
+ */
+static void ask_for_failures(const struct worker *worker)
+{
+	if (failslab && worker < shared->workers[CALLERS] && write_text("/proc/thread-self/make-it-fail", "1"))
+		perror("fuzz: /proc/thread-self/make-it-fail");
 }
 
 static void *run_thread(void *argument)
@@ -122,6 +150,7 @@ static void *run_thread(void *argument)
 	memset(worker->maps, 0, sizeof(worker->maps));
 	if (make_scratch(worker)) {
 		coverage_open(worker);
+		ask_for_failures(worker);
 		make_calls(worker, worker >= shared->workers[CALLERS]);
 	}
 	worker->quits = true;
@@ -156,7 +185,7 @@ static void set_up_process(unsigned int process)
 
 void run_process(unsigned int process)
 {
-	unsigned int threads = process == CALLERS ? 1 : THREADS, i, running = threads;
+	unsigned int threads = process == CALLERS || replay_is_on() ? 1 : THREADS, i, running = threads;
 	struct worker *workers = shared->workers[process];
 	pthread_t started[THREADS];
 

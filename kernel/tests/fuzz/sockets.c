@@ -205,6 +205,7 @@ static const struct row rows[] = {
 	{ "packet open", 3, open_packet, NULL },
 	{ "packet close", 1, close_one, (void *)PACKET },
 	{ "packet send", 12, send_packet, NULL },
+	{ "packet ring", 2, send_by_ring, NULL },
 	{ "packet receive", 3, receive, (void *)PACKET },
 	{ "raw open", 4, open_raw, NULL },
 	{ "raw close", 1, close_one, (void *)RAW },
