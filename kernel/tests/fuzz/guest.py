@@ -9,6 +9,7 @@ first, `replay=CALLS` makes only these calls again, the others are only noted. E
 import gc
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -208,7 +209,10 @@ def write_result(path, notes, values, heads, printed):
 
 
 def main():
-    program, modules, result = sys.argv[1:4]
+    # Not from the share: an allocation that fails in the 9P client loses a file of it for ever.
+    folder = tempfile.mkdtemp()
+    program, modules = shutil.copy(sys.argv[1], folder), shutil.copytree(sys.argv[2], f"{folder}/modules")
+    result = sys.argv[3]
     notes = dict(word.split("=", 1) for word in sys.argv[4:])
     seconds, seed, patience = int(notes["seconds"]), int(notes["seed"]), notes["patience"]
     prepare()
