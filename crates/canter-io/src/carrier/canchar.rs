@@ -76,6 +76,12 @@ pub(crate) fn list(carrier: &'static Carrier) -> Vec<Interface> {
     paths().iter().filter_map(|path| find(path, carrier).ok()).collect() // skips one that disappears meanwhile
 }
 
+/// The node of a virtual wire that the device drives.
+pub(crate) fn node(device: &Interface) -> Option<String> {
+    let name = fs::read_to_string(attribute_path(device.index & !INDEX, "node")).ok()?;
+    Some(name.trim().to_owned())
+}
+
 fn paths() -> Vec<String> {
     let names = fs::read_dir("/sys/class/canchar").into_iter().flatten().flatten();
     let mut paths: Vec<_> =

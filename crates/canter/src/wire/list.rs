@@ -32,6 +32,8 @@ struct NodeRow {
     name: String,
     bus: String,
     slot: u8,
+    /// The canchar device that drives it; state and bit rate are the device's then.
+    device: Option<String>,
     /// The state's name in ip-link(8), or DOWN.
     state: String,
     bitrate: Option<u32>,
@@ -97,7 +99,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
 
 impl NodeRow {
     fn new(node: Node) -> Self {
-        let interface = Interface::find(&node.name).ok(); // it may have been renamed or deleted meanwhile
+        let device = Interface::device_of_node(&node.name);
+        let driven_by = device.as_ref().map(|device| device.name.clone());
+        // The interface may have been renamed or deleted meanwhile.
+        let interface = device.or_else(|| Interface::find(&node.name).ok());
         let up = interface.as_ref().filter(|interface| interface.up);
         let state = up.and_then(|interface| interface.controller.as_ref()?.state);
         let stats = node.stats;
@@ -105,6 +110,7 @@ impl NodeRow {
             name: node.name,
             bus: node.bus,
             slot: node.slot,
+            device: driven_by,
             state: state.map_or("DOWN".to_owned(), |state| state.to_string()),
             bitrate: interface.as_ref().and_then(Interface::bitrate),
             data_bitrate: interface.as_ref().and_then(Interface::data_bitrate),
@@ -136,8 +142,9 @@ impl NodeRow {
             _ => "auto".to_owned(),
         };
         let state = if self.connected { self.state.clone() } else { format!("{} CUT", self.state) };
+        let driven = |device| format!("{} by {device}", self.name);
         vec![
-            self.name.clone(),
+            self.device.as_ref().map_or_else(|| self.name.clone(), driven),
             self.bus.clone(),
             state,
             rate(self.bitrate),

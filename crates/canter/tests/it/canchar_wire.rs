@@ -5,7 +5,7 @@
 //! canchar on nodes of canwire: frames take their bits, a FIFO of five overruns, and tools work as on an interface.
 //! On its machine canchar0 is wcan1 and canchar1 is wcan3; both are on bus A, and so is the interface wcan0.
 
-use crate::testbed::{DEADLINE, Nodes, Watched, canter, eventually};
+use crate::testbed::{DEADLINE, Nodes, Watched, canter, eventually, output, program};
 use canter_io::{
     Filter, Filters, Frame, Identifier, Interface,
     canchar::{Device, POLL_CHIP, RawFrame},
@@ -105,6 +105,8 @@ fn mixed() -> Vec<RawFrame> {
 fn a_frame_of_a_device_takes_the_bits_that_the_tap_has() {
     let _bench = Bench::new(BITRATE);
     let (near, far, mut tap) = (open(NEAR), open(FAR), Tap::open("A").unwrap());
+    let listed = output(program(), &["wire", "list"]);
+    assert!(listed.contains("wcan1 by /dev/canchar0  A    ERROR-ACTIVE  500000"), "{listed}");
     let frames = mixed();
     let (mut sent, mut came) = (0, Vec::new());
     let since = Instant::now();
