@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* canchar's memory.c in user space. */
+/* canchar's memory.c in user space, and what kernel.h declares for all programs. */
 #include "../../canchar/canchar.h"
+
+void (*at_barrier)(void);
 
 bool canchar_memory_alloc(struct canchar_memory *memory, size_t bytes)
 {
