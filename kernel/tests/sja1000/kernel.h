@@ -74,9 +74,13 @@ u32 inl(unsigned long port);
 void outl(u32 value, unsigned long port);
 static inline void udelay(unsigned int us) { }
 
+/* Of the steps that may fail, the one that a program chose. */
+bool step_fails(void);
+extern unsigned int steps, failing_step;
+
 /* Memory. */
-static inline void *kzalloc(size_t bytes, int flags) { return calloc(1, bytes); }
-static inline void *kvzalloc(size_t bytes, int flags) { return calloc(1, bytes); }
+static inline void *kzalloc(size_t bytes, int flags) { return step_fails() ? NULL : calloc(1, bytes); }
+#define kvzalloc		kzalloc
 #define kfree			free
 #define kvfree			free
 #define u64_to_user_ptr(address) ((void *)(unsigned long)(address))
@@ -238,15 +242,16 @@ struct device {
 #define THIS_MODULE		NULL
 #define MKDEV(major, minor)	((dev_t)(minor))
 #define MAJOR(number)		(0)
-#define DEFINE_IDA(name)	int name
-#define ida_alloc_max(ida, most, flags) (0)
-#define ida_free(ida, number)	((void)(number))
+#define DEFINE_IDA(name)	int name	/* numbers that are taken */
+#define ida_alloc_max(ida, most, flags) (step_fails() ? -ENOSPC : (*(ida))++)
+#define ida_free(ida, number)	((void)(number), (*(ida))--)
 #define ida_destroy(ida)	((void)(ida))
 #define device_initialize(device) ((device)->users = 1)
 #define dev_set_name(device, ...) ((void)(device))
 #define cdev_init(cdev, operations) ((void)(operations))
-#define cdev_device_add(cdev, device) (0)
-#define cdev_device_del(cdev, device) ((void)(device))
+extern unsigned int devices_added;
+#define cdev_device_add(cdev, device) (step_fails() ? -ENOMEM : (devices_added++, 0))
+#define cdev_device_del(cdev, device) ((void)(device), devices_added--)
 #define get_device(device)	((void)(device)->users++)
 static inline void put_device(struct device *device)
 {

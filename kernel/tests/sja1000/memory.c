@@ -3,6 +3,13 @@
 #include "../../canchar/canchar.h"
 
 void (*at_barrier)(void);
+unsigned int devices_added;
+unsigned int steps, failing_step;
+
+bool step_fails(void)
+{
+	return ++steps == failing_step;
+}
 
 bool canchar_memory_alloc(struct canchar_memory *memory, size_t bytes)
 {

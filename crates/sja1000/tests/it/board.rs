@@ -12,7 +12,7 @@ fn passes(name: &str) {
 }
 
 #[test]
-fn canchar_never_lets_a_chip_interrupt_before_it_has_a_handler() {
+fn canchar_never_lets_a_chip_interrupt_without_a_handler_and_leaves_nothing_behind_when_binding_fails() {
     passes("board");
 }
 
