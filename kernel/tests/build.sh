@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# build.sh OUT [KERNEL...]: builds canwire, canchar and name_taken against the header packages in the lab's cache, without a
+# build.sh OUT [KERNEL...]: builds canwire, canchar, canprobe and name_taken against the header packages in the lab's cache, without a
 # warning, as OUT/KERNEL/MODULE.ko. KERNEL: the name of a header package's release, or the build tree of a kernel, whose modules
 # are in OUT/its last folder. The sources are copied, because a kernel's build writes beside them.
 set -e
@@ -22,8 +22,8 @@ for release; do
 	[ ! -d "$release/scripts" ] || build=$release release=${release##*/}
 	mkdir -p "$out/$release" "$built/$release/uapi"
 	cp -u "$kernel"/uapi/*.h "$built/$release/uapi/"
-	cp -u "$kernel"/compat.h "$built/$release/"
-	for module in canwire canchar tests/name_taken; do
+	cp -u "$kernel"/*.[ch] "$built/$release/"
+	for module in canwire canchar probe tests/name_taken; do
 		name=${module##*/}
 		mkdir -p "$built/$release/$name"
 		cp -u "$kernel/$module"/*.[ch] "$kernel/$module/Kbuild" "$built/$release/$name/"
@@ -35,6 +35,8 @@ for release; do
 			echo "$name for $release: warnings" >&2
 			exit 1
 		fi
-		strip -g -o "$out/$release/$name.ko" "$built/$release/$name/$name.ko"
+		for object in "$built/$release/$name"/*.ko; do
+			strip -g -o "$out/$release/${object##*/}" "$object"
+		done
 	done
 done

@@ -1261,6 +1261,58 @@ def bursts_beside_a_busy_processor():
                 equal("came", len(char_frames(file, count - lost_here)), count - lost_here)
 
 
+class Probe:
+    """canprobe with two cards: frames go from the first to the second. At the end both are the kernel's again."""
+    PCI = "/sys/bus/pci/devices"
+
+    def __init__(self):
+        self.cards = [name for name in sorted(os.listdir(self.PCI)) if self.vendor(name) == "0x10e8"][:2]
+        if len(self.cards) < 2:
+            raise Skip("needs two Kvaser cards")
+        guest.insert("canprobe")
+
+    def __enter__(self):
+        for card in self.cards:
+            self.bind(card, "canprobe")
+        self.file = os.open("/dev/canprobe", os.O_RDONLY)
+        return self
+
+    def __exit__(self, *why):
+        os.close(self.file)
+        for card in self.cards:
+            self.bind(card, "")
+        subprocess.run(["rmmod", "canprobe"], check=True)
+
+    def vendor(self, card):
+        with open(f"{self.PCI}/{card}/vendor") as file:
+            return file.read().strip()
+
+    def bind(self, card, driver):
+        """Takes a card from its driver, and gives it to another; an empty name: the kernel's."""
+        for path, text in ((f"{card}/driver_override", driver or "\n"), (f"{card}/driver/unbind", card),
+                           ("../drivers_probe", card)):
+            if os.path.exists(f"{self.PCI}/{path}"):
+                with open(f"{self.PCI}/{path}", "w") as file:
+                    file.write(text)
+
+    def send_one(self):
+        plan = struct.pack("=IBBH8sQQIII12x", 0x123, 2, 0, 0, b"ab", 0, 1000000, 1, 1, 500000)
+        fcntl.ioctl(self.file, 0x4038c420, plan)  # CANPROBE_START
+
+    def received(self):
+        return struct.unpack("=6IQ", fcntl.ioctl(self.file, 0x8020c422, bytes(32)))[2]  # CANPROBE_GET_STATE
+
+
+@test
+def rebound_under_canprobe():
+    """Cards that were bound again, the file of canprobe still open, send and receive"""
+    with Probe() as probe:
+        for turn in range(3):
+            probe.send_one()
+            wait_until(lambda: probe.received() == turn + 1, 10, f"frame {turn + 1}")
+            probe.bind(probe.cards[turn % 2], "canprobe")
+
+
 @test
 def quiet_kernel():
     """The kernel's log has no complaint after all that"""

@@ -431,6 +431,96 @@ static void on_signal(int signal)
 	(void)signal;
 }
 
+/* A call of a thread that waits behind another thread of the file. */
+struct waiting {
+	bool (*call)(int fd);	/* whether a signal ended it */
+	int fd;
+	pthread_t thread;
+	atomic_bool ended, interrupted;
+};
+
+static bool setting_options_is_interrupted(int fd)
+{
+	return set_options(fd, options_of(fd)) < 0 && errno == EINTR;
+}
+
+static bool writing_is_interrupted(int fd)
+{
+	return !send_one(fd, 2) && errno == EINTR;
+}
+
+static void *wait_behind(void *argument)
+{
+	struct waiting *waiting = argument;
+
+	waiting->interrupted = waiting->call(waiting->fd);
+	waiting->ended = true;
+	return NULL;
+}
+
+/* A signal may come before the call; so there are several. */
+static bool ends_by_signal(struct waiting *waiting)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	long began = now_ms();
+
+	sigaction(SIGUSR1, &action, NULL);
+	pthread_create(&waiting->thread, NULL, wait_behind, waiting);
+	while (!waiting->ended && now_ms() - began < SOON_MS) {
+		pthread_kill(waiting->thread, SIGUSR1);
+		usleep(1000);
+	}
+	return waiting->interrupted;
+}
+
+static void a_signal_ends_what_waits_for_a_reader(void)
+{
+	int sender = open_device(near_name), fd = open_device(far_name);
+	struct waiting options = { .call = setting_options_is_interrupted, .fd = fd };
+	pthread_t reader;
+
+	pthread_create(&reader, NULL, wait_for_two, &fd);
+	let_it_sleep();
+	ok(ends_by_signal(&options), "options wait for a reader that sleeps, until a signal ...");
+	send_one(sender, 1);
+	send_one(sender, 2);
+	pthread_join(reader, NULL);
+	pthread_join(options.thread, NULL);
+	close(fd);
+	close(sender);
+}
+
+static void a_signal_ends_what_waits_for_a_writer(void)
+{
+	struct canchar_options options;
+	struct waiting both[] = {
+		{ .call = writing_is_interrupted }, { .call = setting_options_is_interrupted },
+	};
+	pthread_t writer;
+	bool end = true;
+	int fd;
+
+	restart_with(near_name, "4", 0);	/* 16 s a frame */
+	fd = open_device(near_name);
+	options = options_of(fd);
+	options.tx_slots = 4;	/* so that the writer sleeps soon */
+	set_options(fd, options);
+	fcntl(fd, F_SETFL, 0);	/* without O_NONBLOCK */
+	pthread_create(&writer, NULL, write_until_it_stops, &fd);
+	let_it_sleep();
+	for (int i = 0; i < 2; i++) {
+		both[i].fd = fd;
+		end &= ends_by_signal(&both[i]);
+	}
+	ok(end, "... and so do another writer and options for a writer that sleeps");
+	ioctl(fd, CANCHAR_STOP);
+	pthread_join(writer, NULL);
+	for (int i = 0; i < 2; i++)
+		pthread_join(both[i].thread, NULL);
+	close(fd);
+	restart_with(near_name, "0", 0);
+}
+
 /* With SA_RESTART a restarted wait would end with 0 after the whole time again. */
 static void a_timeout_is_not_restarted(void)
 {
@@ -821,6 +911,8 @@ int main(int count, char **names)
 	calls_beside_a_sleeping_reader();
 	timed_waits_beside_a_sleeping_reader();
 	a_look_beside_a_sleeping_writer();
+	a_signal_ends_what_waits_for_a_reader();
+	a_signal_ends_what_waits_for_a_writer();
 	a_timeout_is_not_restarted();
 	a_listener_refuses_to_send();
 	a_stopped_device_in_a_set();

@@ -31,6 +31,9 @@
 /* A call that is refused after so many never ends. */
 #define NTH_MAX		2000
 
+/* The last card; see main.c. */
+#define CANCHARS_CARD	4
+
 static struct worker worker;
 
 /* A call that is made with failures: what is done before it and after it, without. */
@@ -218,6 +221,51 @@ static long do_attribute(const struct step *step)
 	return write_text(step->data, "1");
 }
 
+/* ---------------------------------------------------------------- cards -- */
+
+static const char *card_path(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", card(CANCHARS_CARD), name);
+	return path;
+}
+
+static void unbind(void)
+{
+	write_text(card_path("driver/unbind"), card(CANCHARS_CARD));
+}
+
+static long do_bind(const struct step *step)
+{
+	return write_text(step->data, card(CANCHARS_CARD));
+}
+
+/*
+ * The card is enabled already when the driver enables it, and its line has been used. Otherwise two
+ * mistakes of the kernel's show (6.12; with its own kvaser_pci and no module of ours, too): ACPI
+ * searches for the card's interrupt, and frees an object twice when an allocation fails
+ * (acpi_rs_get_prt_method_data()); and a line without its entries in /proc/irq warns when it goes.
+ */
+static long before_bind(const struct step *step)
+{
+	long result;
+
+	unbind();
+	write_text(card_path("enable"), "1");
+	result = do_bind(step);
+	unbind();
+	return result;
+}
+
+static void after_bind(const struct step *step)
+{
+	(void)step;
+	unbind();
+	write_text(card_path("enable"), "0");
+	bind_card(card(CANCHARS_CARD), "canchar_kvaser_pci");
+}
+
 /* -------------------------------------------------------------- netlink -- */
 
 static long command_of(const struct step *step)
@@ -281,16 +329,13 @@ static long do_send(const struct step *step)
 	{ #name, before_command, command_of, after_command, (void *)CANWIRE_CMD_##name }
 #define OF_FILE(name, call, path) { name, open_it, call, close_it, path }
 
-/*
- * Not the binding of cards: ACPI's search for the card's interrupt frees an object twice when an
- * allocation fails (acpi_rs_get_prt_method_data() in 6.12), before our driver is called; with the
- * kernel's own kvaser_pci and no module of ours, too.
- */
 static const struct step steps[] = {
 	{ "canwire", before_load, do_load, after_load, "nodes=wcan0:A,wcan1:A,wcan2:B" },
 	{ "canchar", before_load, do_load, after_load, "virtual=2" },
 	{ "canprobe", before_load, do_load, after_load, "" },
 	{ "canbare", before_load, do_load, after_load, "" },
+	{ "bind canchar", before_bind, do_bind, after_bind,
+	  "/sys/bus/pci/drivers/canchar_kvaser_pci/bind" },
 	{ "open canchar", NULL, open_it, close_it, "/dev/canchar0" },
 	{ "open a card", NULL, open_it, close_it, "/dev/canchar2" },
 	{ "open canprobe", NULL, open_it, close_it, "/dev/canprobe" },

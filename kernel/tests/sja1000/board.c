@@ -3,7 +3,8 @@
  * A Kvaser PCIcan with four SJA1000 in memory, and canchar's driver for it: QEMU's card has one. The
  * chips were left on the bus by another driver: their interrupts are enabled, and each has one. The
  * kernel disables a line with an interrupt that no handler wants ("nobody cared"), so that must
- * never happen. Exit code 1, and the reason on standard error.
+ * never happen; not either when a step of the binding fails, after which nothing may be left behind.
+ * Exit code 1, and the reason on standard error.
  */
 
 #include <stdarg.h>
@@ -25,6 +26,7 @@ static struct {
 	u8 registers[CHIPS][SJA1000_PORTS];
 	u32 intcsr;
 	bool enabled, reserved;
+	bool was_reserved;	/* since it was left on the bus */
 } card;
 
 static struct pci_dev pdev = { .vendor = 0x10e8, .device = 0x8406, .irq = LINE };
@@ -93,7 +95,7 @@ static struct {
 	irqreturn_t (*call)(int line, void *data);
 	void *data;
 } handlers[CHIPS];
-static unsigned int handler_count, handlers_max = CHIPS;
+static unsigned int handler_count;
 
 unsigned int interrupts_off_depth;
 
@@ -130,7 +132,7 @@ int request_irq(int line, irqreturn_t (*handler)(int line, void *data), unsigned
 {
 	if (line != LINE || !(flags & IRQF_SHARED))
 		fail("request_irq() of line", line);
-	if (handler_count == handlers_max)
+	if (step_fails())
 		return -ENOMEM;
 	handlers[handler_count].call = handler;
 	handlers[handler_count++].data = data;
@@ -149,6 +151,8 @@ void free_irq(int line, void *data)
 
 int pci_enable_device(struct pci_dev *dev)
 {
+	if (step_fails())
+		return -ENOMEM;
 	card.enabled = true;
 	return 0;
 }
@@ -160,7 +164,10 @@ void pci_disable_device(struct pci_dev *dev)
 
 int pci_request_regions(struct pci_dev *dev, const char *name)
 {
+	if (step_fails())
+		return -ENOMEM;
 	card.reserved = true;
+	card.was_reserved = true;
 	return 0;
 }
 
@@ -194,7 +201,7 @@ static void *managed;
 
 void *devm_kzalloc(struct device *device, size_t bytes, int flags)
 {
-	return managed = calloc(1, bytes);
+	return managed = kzalloc(bytes, flags);
 }
 
 /* ---------------------------------------------------------- scenarios -- */
@@ -203,6 +210,7 @@ static void leave_on_bus(void)
 {
 	unsigned int i;
 
+	card.was_reserved = false;
 	card.intcsr = S5920_INTCSR_ADDON;
 	for (i = 0; i < CHIPS; i++) {
 		memset(card.registers[i], 0, SJA1000_PORTS);
@@ -212,26 +220,53 @@ static void leave_on_bus(void)
 	}
 }
 
+/* Nothing is left behind. Memory: the sanitizer looks at the end. */
 static void expect_left(void)
 {
 	unsigned int i;
 
 	if (handler_count || card.enabled || card.reserved)
 		fail("still has handlers or the card", handler_count);
+	if (devices_added)
+		fail("devices are left", devices_added);
+	free(managed);
+	managed = NULL;
+	if (!card.was_reserved)
+		return;	/* it is as it was */
 	if (card.intcsr & S5920_INTCSR_ADDON)
 		fail("the bridge lets interrupts through", card.intcsr);
 	for (i = 0; i < CHIPS; i++)
 		if (card.registers[i][SJA1000_IER] || !(card.registers[i][SJA1000_MOD] & SJA1000_MOD_RESET))
 			fail("not in reset mode without interrupts: chip", i);
-	free(managed);
-	managed = NULL;
+}
+
+/* Each step of probe() fails once; answers how many there are. */
+static unsigned int fail_each_step(void)
+{
+	struct pci_device_id id = {};
+	unsigned int nth;
+
+	for (nth = 1;; nth++) {
+		int err;
+
+		leave_on_bus();
+		steps = 0;
+		failing_step = nth;
+		err = driver->probe(&pdev, &id);
+		failing_step = 0;
+		if (steps < nth)
+			return nth - 1;
+		if (err >= 0)
+			fail("probe() succeeds without its step", nth);
+		expect_left();
+	}
 }
 
 int main(void)
 {
 	struct canchar_timing timing = { .bitrate = 500000 };
 	struct pci_device_id id = {};
-	unsigned int i;
+	unsigned int i, failing;
 
 	canchar_kvaser_init();
 
@@ -248,11 +283,15 @@ int main(void)
 	driver->remove(&pdev);
 	expect_left();
 
-	step = "the third chip gets no handler";
-	leave_on_bus();
-	handlers_max = 2;
-	if (driver->probe(&pdev, &id) != -ENOMEM)
-		fail("probe() does not return the error", 0);
+	step = "each step fails";
+	failing = fail_each_step();
+	/* Memory, the card, its regions; for each chip memory, a number, a handler and a device. */
+	if (failing != 3 + 4 * CHIPS)
+		fail("another number of steps than expected", failing);
+	for (i = 0; i < CHIPS; i++)
+		if (((struct canchar_device *)handlers[i].data)->number != (int)i)
+			fail("a number was not given back", i);
+	driver->remove(&pdev);
 	expect_left();
 
 	canchar_kvaser_exit();

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# build.sh driver|board PROGRAM: canchar's core and SJA1000 as a program of user space, with kernel.h in place of the kernel's
-# headers: driver.c, for one chip of a test, or board.c, for a Kvaser card with four.
+# build.sh driver|board|virtual PROGRAM: canchar's core and SJA1000 as a program of user space, with kernel.h in place of the
+# kernel's headers: driver.c, for one chip of a test, board.c, for a Kvaser card with four, or virtual.c, for virtual devices.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 canchar=$here/../../canchar
@@ -9,6 +9,7 @@ empty=$(mktemp -d)
 trap 'rm -rf "$empty"' EXIT
 sources=("$canchar"/{core,send,queue,device,thread,chip_sja1000,chip_sja1000_setup}.c)
 [ "$1" != board ] || sources+=("$canchar/board_kvaser_pci.c")
+[ "$1" != virtual ] || sources+=("$canchar/chip_virtual.c")
 # What kernel.h includes itself is the C library's.
 grep -ho '^#include <\(uapi/\)\?linux/[a-z0-9_/]*\.h>' "${sources[@]}" "$canchar"/*.h | sort -u | sed 's/.*<\(.*\)>/\1/' |
 	grep -vx -e linux/errno.h -e linux/limits.h -e linux/types.h -e linux/can.h -e linux/can/error.h | while read -r header; do

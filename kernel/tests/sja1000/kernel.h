@@ -30,6 +30,7 @@ typedef int irqreturn_t;
 #define BIT(n)			(1U << (n))
 #define U16_MAX			UINT16_MAX
 #define U32_MAX			UINT32_MAX
+#define NSEC_PER_SEC		1000000000L
 #define NSEC_PER_MSEC		1000000L
 #define PAGE_SIZE		4096UL
 #define PAGE_ALIGN(size)	(((size) + PAGE_SIZE - 1) & ~(PAGE_SIZE - 1))
@@ -55,7 +56,9 @@ typedef int irqreturn_t;
 #define struct_size(at, member, count) (sizeof(*(at)) + (count) * sizeof((at)->member[0]))
 #define READ_ONCE(x)		(*(volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, value)	(*(volatile typeof(x) *)&(x) = (value))
-#define smp_mb()		do { } while (0)
+/* What another processor does at a full barrier; NULL: nothing. */
+extern void (*at_barrier)(void);
+#define smp_mb()		do { if (at_barrier) at_barrier(); } while (0)
 #define smp_wmb()		do { } while (0)
 #define smp_rmb()		do { } while (0)
 #define smp_load_acquire(at)	READ_ONCE(*(at))
@@ -64,16 +67,20 @@ typedef int irqreturn_t;
 #define PTR_ERR(at)		((long)(at))
 #define ERR_PTR(error)		((void *)(long)(error))
 
-/* Ports: driver.c and board.c. */
+/* Ports: each program. */
 u8 inb(unsigned long port);
 void outb(u8 value, unsigned long port);
 u32 inl(unsigned long port);
 void outl(u32 value, unsigned long port);
 static inline void udelay(unsigned int us) { }
 
+/* Of the steps that may fail, the one that a program chose. */
+bool step_fails(void);
+extern unsigned int steps, failing_step;
+
 /* Memory. */
-static inline void *kzalloc(size_t bytes, int flags) { return calloc(1, bytes); }
-static inline void *kvzalloc(size_t bytes, int flags) { return calloc(1, bytes); }
+static inline void *kzalloc(size_t bytes, int flags) { return step_fails() ? NULL : calloc(1, bytes); }
+#define kvzalloc		kzalloc
 #define kfree			free
 #define kvfree			free
 #define u64_to_user_ptr(address) ((void *)(unsigned long)(address))
@@ -121,7 +128,7 @@ static inline void list_move_tail(struct list_head *entry, struct list_head *hea
 	for (at = container_of((head)->next, typeof(*at), member); &at->member != (head); \
 	     at = container_of(at->member.next, typeof(*at), member))
 
-/* Locks; there is one thread, and interrupts, which driver.c and board.c deliver in their ways. */
+/* Locks; there is one thread, and interrupts, which each program delivers in its way. */
 extern unsigned int interrupts_off_depth;
 void deliver(void);
 
@@ -143,6 +150,9 @@ typedef struct { int unused; } raw_spinlock_t;
 #define mutex_lock(mutex)	((void)(mutex))
 #define mutex_unlock(mutex)	((void)(mutex))
 #define raw_spin_lock_init(lock) ((void)(lock))
+#define raw_spin_lock(lock)	((void)(lock))
+#define raw_spin_unlock(lock)	((void)(lock))
+#define local_irq_restore(flags) ((void)(flags), interrupts_on())
 #define raw_spin_lock_irqsave(lock, flags) ((void)(lock), (void)((flags) = 0), interrupts_off())
 #define raw_spin_unlock_irqrestore(lock, flags) ((void)(lock), (void)(flags), interrupts_on())
 
@@ -171,8 +181,10 @@ struct sched_attr { u32 size, sched_policy, sched_priority; };
 #define sched_setattr_nocheck(thread, attr) ((void)(thread), (void)(attr), 0)
 #define waitqueue_active(queue)	((void)(queue), false)
 #define irq_work_queue(work)	((void)(work))
+#define irq_work_sync(work)	((void)(work))
+#define IRQ_WORK_INIT_HARD(called) ((struct irq_work){ 0 })
 
-/* Works and timers: driver.c runs those that were started. */
+/* Works and timers: driver.c and virtual.c run those that were started. */
 struct work_struct { bool pending; };
 struct delayed_work {
 	struct work_struct work;
@@ -186,7 +198,7 @@ struct delayed_work {
 #define cancel_delayed_work_sync	cancel_delayed_work
 
 enum hrtimer_restart { HRTIMER_NORESTART, HRTIMER_RESTART };
-enum { CLOCK_MONOTONIC_HERE, HRTIMER_MODE_REL_HARD };
+enum { CLOCK_MONOTONIC_HERE, HRTIMER_MODE_REL_HARD, HRTIMER_MODE_ABS_PINNED_HARD };
 #define CLOCK_MONOTONIC		CLOCK_MONOTONIC_HERE
 
 struct hrtimer {
@@ -200,6 +212,11 @@ struct hrtimer {
 #define hrtimer_cancel(timer)	((timer)->queued = false)
 #define hrtimer_forward_now(timer, time) ((void)(timer), (void)(time))
 #define ns_to_ktime(ns)		((ktime_t)(ns))
+#define ktime_to_ns(time)	(time)
+#define ktime_add_ns(time, ns)	((ktime_t)((time) + (ns)))
+#define ktime_sub(later, earlier) ((later) - (earlier))
+#define div_u64(value, by)	((u64)(value) / (by))
+ktime_t ktime_get(void);	/* virtual.c */
 static inline u64 ktime_get_real_ns(void) { return 1; }
 
 /* The device model. */
@@ -225,15 +242,16 @@ struct device {
 #define THIS_MODULE		NULL
 #define MKDEV(major, minor)	((dev_t)(minor))
 #define MAJOR(number)		(0)
-#define DEFINE_IDA(name)	int name
-#define ida_alloc_max(ida, most, flags) (0)
-#define ida_free(ida, number)	((void)(number))
+#define DEFINE_IDA(name)	int name	/* numbers that are taken */
+#define ida_alloc_max(ida, most, flags) (step_fails() ? -ENOSPC : (*(ida))++)
+#define ida_free(ida, number)	((void)(number), (*(ida))--)
 #define ida_destroy(ida)	((void)(ida))
 #define device_initialize(device) ((device)->users = 1)
 #define dev_set_name(device, ...) ((void)(device))
 #define cdev_init(cdev, operations) ((void)(operations))
-#define cdev_device_add(cdev, device) (0)
-#define cdev_device_del(cdev, device) ((void)(device))
+extern unsigned int devices_added;
+#define cdev_device_add(cdev, device) (step_fails() ? -ENOMEM : (devices_added++, 0))
+#define cdev_device_del(cdev, device) ((void)(device), devices_added--)
 #define get_device(device)	((void)(device)->users++)
 static inline void put_device(struct device *device)
 {
