@@ -108,16 +108,11 @@ fn draw(group: &Costs<'_>) -> String {
 
 fn grid(svg: &mut Svg, x: &Scale, y: &Scale, (right, bottom): (f64, f64)) {
     svg.text("head", (0.0, 12.0), "time of all calls");
-    for tick in y.ticks(6) {
-        let at = y.at(tick);
-        svg.line("grid", (LEFT, at), (right, at));
-        svg.text("tick end", (LEFT - 6.0, at + 4.0), &units::round_span(tick.round() as u64));
-    }
-    for tick in x.ticks(plot::labels_max(right - LEFT)) {
-        let at = x.at(tick);
-        svg.line("grid", (at, TOP), (at, bottom));
-        svg.text("tick middle", (at, bottom + 16.0), &grouped(tick.round() as u128));
-    }
+    let times = y.ticks(6).into_iter().map(|tick| (y.at(tick), units::round_span(tick.round() as u64)));
+    plot::levels(svg, times.collect(), (LEFT, right));
+    let frames = x.ticks(plot::labels_max(right - LEFT)).into_iter();
+    let frames = frames.map(|tick| (x.at(tick), grouped(tick.round() as u128)));
+    plot::columns(svg, frames.collect(), (TOP, bottom));
     svg.line("axis", (LEFT, bottom), (right, bottom));
     svg.text("head end", (right, bottom + 34.0), "frames");
 }
@@ -132,9 +127,7 @@ fn line(svg: &mut Svg, row: &Ranked<'_, Cost>, (x, y): (&Scale, &Scale), frames:
         None => Path::through(points()),
     };
     svg.path(&format!("line {class}"), &path, &row.label());
-    for point in points() {
-        svg.circle(&format!("point {class}"), point, 3.0);
-    }
+    svg.dots(&format!("point {class}"), points());
 }
 
 fn fitted(fit: Fit, frames: u64) -> f64 {

@@ -83,14 +83,11 @@ impl<'a> Curves<'a> {
         let mut svg = Svg::new(WIDTH, HEIGHT, &title);
         svg.describe(&self.description());
         svg.text("head", (0.0, 12.0), &self.first.quantity);
-        for tick in y.ticks(6) {
-            svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
-            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &self.value(tick as u64));
-        }
-        for tick in x.ticks(plot::labels_max(right - LEFT)) {
-            svg.line("grid", (x.at(tick), TOP), (x.at(tick), bottom));
-            svg.text("tick middle", (x.at(tick), bottom + 16.0), &units::grouped(tick as u64));
-        }
+        let values = y.ticks(6).into_iter().map(|tick| (y.at(tick), self.value(tick as u64)));
+        plot::levels(&mut svg, values.collect(), (LEFT, right));
+        let against = x.ticks(plot::labels_max(right - LEFT)).into_iter();
+        let against = against.map(|tick| (x.at(tick), units::grouped(tick as u64)));
+        plot::columns(&mut svg, against.collect(), (TOP, bottom));
         let unit = &self.first.against_unit;
         let unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
         svg.text("head end", (right, bottom + 34.0), &format!("{}{unit}", self.first.against));
@@ -126,9 +123,7 @@ impl<'a> Curves<'a> {
 fn line(svg: &mut Svg, n: usize, label: &str, curve: &Curve, (x, y): (&Scale, &Scale)) {
     let points = || curve.points.iter().map(|point| (x.at(point[0] as f64), y.at(point[1] as f64)));
     svg.path(&format!("line {}", Curves::class(n)), &Path::through(points()), label);
-    for point in points() {
-        svg.circle(&format!("point {}", Curves::class(n)), point, 3.0);
-    }
+    svg.dots(&format!("point {}", Curves::class(n)), points());
 }
 
 fn text(numbers: &Numbers<'_>, ink: Ink) -> String {

@@ -82,11 +82,9 @@ fn plot(group: &Latencies<'_>, (right, bottom): (f64, f64)) -> Plot {
 
 fn grid(svg: &mut Svg, plot: &Plot) {
     svg.text("head", (0.0, 10.0), "frames that took longer than t");
-    let ticks = plot.y.ticks(7);
-    svg.levels("grid", ticks.iter().map(|&tick| plot.y.at(tick)), (LEFT, plot.right));
-    for tick in ticks {
-        svg.text("tick end", (LEFT - 6.0, plot.y.at(tick) + 4.0), &units::grouped(tick.round() as u128));
-    }
+    let frames = plot.y.ticks(7).into_iter();
+    let frames = frames.map(|tick| (plot.y.at(tick), units::grouped(tick.round() as u128)));
+    plot::levels(svg, frames.collect(), (LEFT, plot.right));
     plot::time_axis(svg, &plot.x, plot::labels_max(plot.right - LEFT), (TOP, plot.bottom + 32.0));
     svg.line("axis", (LEFT, plot.bottom), (plot.right, plot.bottom));
     svg.text("tick end", (LEFT - 6.0, plot.bottom + 26.0), "worst");

@@ -76,12 +76,9 @@ impl Sweep {
         let title = format!("Median latency{} against {}", if lossy { " and loss" } else { "" }, self.axis);
         let mut svg = Svg::new(WIDTH, bottom + BOTTOM, &title);
         let x = self.x((LEFT, right));
-        let ticks = self.ticks(&x, right);
-        svg.uprights("grid", ticks.iter().map(|&tick| x.at(tick)), (TOP, bottom));
-        for tick in ticks {
-            let label = units::measured(tick as u64, 0, self.shown_unit());
-            svg.text("tick middle", (x.at(tick), bottom + 16.0), &label);
-        }
+        let label = |tick| units::measured(tick as u64, 0, self.shown_unit());
+        let ticks = self.ticks(&x, right).into_iter().map(|tick| (x.at(tick), label(tick)));
+        plot::columns(&mut svg, ticks.collect(), (TOP, bottom));
         let note = if x.even { ", not to scale" } else { "" };
         svg.text("head end", (right, bottom + 34.0), &format!("{}{note}", self.axis));
         self.latencies(&mut svg, &x, right);
@@ -139,10 +136,8 @@ impl Sweep {
         let logarithmic = plot::spread_too_wide(bounds.0, bounds.1);
         let y = plot::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
         svg.text("head", (0.0, 10.0), "median, min to p90");
-        for tick in y.ticks(6) {
-            svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
-            svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &units::round_span(tick as u64));
-        }
+        let times = y.ticks(6).into_iter().map(|tick| (y.at(tick), units::round_span(tick as u64)));
+        plot::levels(svg, times.collect(), (LEFT, right));
         for (n, line) in self.lines.iter().enumerate() {
             let ends = line.points.iter().map(|point| (point.at, point.min));
             let back = line.points.iter().rev().map(|point| (point.at, point.p90));
@@ -161,10 +156,8 @@ impl Sweep {
         let most = self.points().map(|point| point.lost).fold(0.01, f64::max);
         let y = Scale::linear((0.0, most * 1.05), (top + LOSS, top));
         svg.text("head", (0.0, top - 12.0), "lost");
-        for share in [0.0, most / 2.0, most] {
-            svg.line("grid", (LEFT, y.at(share)), (right, y.at(share)));
-            svg.text("tick end", (LEFT - 6.0, y.at(share) + 4.0), &format!("{:.1} %", share * 100.0));
-        }
+        let shares = [0.0, most / 2.0, most].map(|share| (y.at(share), format!("{:.1} %", share * 100.0)));
+        plot::levels(svg, shares.to_vec(), (LEFT, right));
         for (n, line) in self.lines.iter().enumerate() {
             let points = line.points.iter().map(|point| (x.at(point.at as f64), y.at(point.lost)));
             self.line(svg, n, points.collect());
@@ -175,9 +168,7 @@ impl Sweep {
     fn line(&self, svg: &mut Svg, n: usize, points: Vec<(f64, f64)>) {
         let path = Path::through(points.iter().copied());
         svg.path(&format!("line {}", class(n)), &path, &self.lines[n].label);
-        for point in points {
-            svg.circle(&format!("point {}", class(n)), point, 3.0);
-        }
+        svg.dots(&format!("point {}", class(n)), points);
     }
 
     fn badges(&self, svg: &mut Svg, end: impl Fn(&MethodLine) -> f64, within: (f64, f64), right: f64) {

@@ -29,11 +29,7 @@ pub fn draw(row: &Ranked<'_, Latency>, timeline: &Timeline) -> String {
     let worst = timeline.slots.iter().max_by_key(|slot| slot.max_ns);
     let at = worst.map_or(0, |slot| slot.number.saturating_mul(timeline.slot_ns));
     svg.describe(&format!("worst {} at {}", units::span(row.measured.max), units::span(at)));
-    let ticks = x.ticks(plot::labels_max(right - LEFT));
-    svg.uprights("grid", ticks.iter().map(|&tick| x.at(tick)), (TOP, bottom));
-    for tick in ticks {
-        svg.text("tick middle", (x.at(tick), bottom + 16.0), &units::round_span(tick as u64));
-    }
+    plot::time_axis(&mut svg, &x, plot::labels_max(right - LEFT), (TOP, bottom));
     let columns = columns(timeline, last, right - LEFT);
     latencies(&mut svg, row, &columns, right);
     let mut lane = TOP + LATENCY + GAP;
@@ -66,10 +62,8 @@ fn latencies(svg: &mut Svg, row: &Ranked<'_, Latency>, columns: &[(f64, Slot)], 
     let bounds = (row.measured.min, row.measured.max);
     let logarithmic = plot::spread_too_wide(bounds.0, bounds.1);
     let y = plot::time_scale(bounds, (TOP + LATENCY, TOP), logarithmic);
-    for tick in y.ticks(5) {
-        svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
-        svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &units::round_span(tick as u64));
-    }
+    let times = y.ticks(5).into_iter().map(|tick| (y.at(tick), units::round_span(tick as u64)));
+    plot::levels(svg, times.collect(), (LEFT, right));
     svg.text("head", (0.0, 10.0), "latency");
     let measured = columns.iter().filter(|(_, column)| column.arrived > 0);
     let path = Path::uprights(measured.map(|&(x, column)| {

@@ -92,9 +92,9 @@ mod tests {
     #[test]
     fn few_steps_are_drawn_exactly() {
         let profile = Profile { count: 1000, steps: vec![(1_000, 100), (1_000_000, 0)] };
-        assert_eq!(drawn(&profile), "M0 150V200H450V300");
+        assert_eq!(drawn(&profile), "M0 150v50h450v100");
         let lost = Profile { count: 100, steps: vec![(10_000, 10)] };
-        assert_eq!(drawn(&lost), "M150 200V250");
+        assert_eq!(drawn(&lost), "M150 200v50");
         assert_eq!(drawn(&Profile::default()), "");
     }
 

@@ -40,12 +40,22 @@ pub fn time_scale((least, most): (u64, u64), pixels: (f64, f64), logarithmic: bo
 }
 
 /// Vertical grid lines with times below them.
-pub fn time_axis(svg: &mut Svg, scale: &Scale, ticks: usize, (top, bottom): (f64, f64)) {
-    let ticks = scale.ticks(ticks);
-    svg.uprights("grid", ticks.iter().map(|&tick| scale.at(tick)), (top, bottom));
-    for tick in ticks {
-        svg.text("tick middle", (scale.at(tick), bottom + 16.0), &units::round_span(tick.round() as u64));
-    }
+pub fn time_axis(svg: &mut Svg, scale: &Scale, ticks: usize, within: (f64, f64)) {
+    let ticks =
+        scale.ticks(ticks).into_iter().map(|tick| (scale.at(tick), units::round_span(tick.round() as u64)));
+    columns(svg, ticks.collect(), within);
+}
+
+/// Vertical grid lines with labels below them.
+pub fn columns(svg: &mut Svg, ticks: Vec<(f64, String)>, (top, bottom): (f64, f64)) {
+    svg.uprights("grid", ticks.iter().map(|&(x, _)| x), (top, bottom));
+    svg.texts("tick middle", ticks.into_iter().map(|(x, label)| ((x, bottom + 16.0), label)));
+}
+
+/// Horizontal grid lines with labels on their left.
+pub fn levels(svg: &mut Svg, ticks: Vec<(f64, String)>, (left, right): (f64, f64)) {
+    svg.levels("grid", ticks.iter().map(|&(y, _)| y), (left, right));
+    svg.texts("tick end", ticks.into_iter().map(|(y, label)| ((left - 6.0, y + 4.0), label)));
 }
 
 /// The instrument's floor as a grey line, or as text where it is left of the axis.

@@ -69,6 +69,26 @@ impl Svg {
         self.element(format_args!(r#"<circle class="{class}" cx="{x}" cy="{y}" r="{r}"/>"#));
     }
 
+    /// Dots of one size as one path: a line of no length has round ends.
+    pub fn dots(&mut self, class: &str, centres: impl IntoIterator<Item = (f64, f64)>) {
+        let mut path = Path::default();
+        for (x, y) in centres {
+            path.move_to(x, y);
+            path.across_to(x);
+        }
+        self.plain_path(class, &path);
+    }
+
+    /// Lines of text of one class.
+    pub fn texts(&mut self, class: &str, texts: impl IntoIterator<Item = ((f64, f64), String)>) {
+        self.group(class, |svg| {
+            for (at, text) in texts {
+                let ([x, y], text) = ([at.0, at.1].map(number), escape(&text));
+                svg.element(format_args!(r#"<text x="{x}" y="{y}">{text}</text>"#));
+            }
+        });
+    }
+
     /// A line of text; `class` says which side of it is at `at`.
     pub fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
         if text.is_empty() {
@@ -80,13 +100,13 @@ impl Svg {
 
     /// A path with the tooltip `tip`.
     pub fn path(&mut self, class: &str, path: &Path, tip: &str) {
-        let (d, tip) = (&path.0, escape(tip));
+        let (d, tip) = (&path.d, escape(tip));
         self.element(format_args!(r#"<path class="{class}" d="{d}"><title>{tip}</title></path>"#));
     }
 
     /// A path without a tooltip.
     pub fn plain_path(&mut self, class: &str, path: &Path) {
-        let d = &path.0;
+        let d = &path.d;
         if !d.is_empty() {
             self.element(format_args!(r#"<path class="{class}" d="{d}"/>"#));
         }
@@ -120,24 +140,25 @@ impl Svg {
     }
 }
 
-/// The `d` of a path.
+/// The `d` of a path, in relative steps of tenths of a pixel, which are the shortest to write.
 #[derive(Default)]
-pub struct Path(String);
+pub struct Path {
+    d: String,
+    /// Where the path ends, in tenths.
+    at: (i64, i64),
+    /// The last command, which need not be repeated.
+    command: char,
+}
 
 impl Path {
-    /// Straight lines through these points; a horizontal or vertical one takes half the bytes of another.
+    /// Straight lines through these points.
     pub fn through(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let mut path = Self::default();
-        let mut before = None;
-        for (x, y) in points {
-            match before {
-                None => path.move_to(x, y),
-                Some((from, _)) if number(from) == number(x) => path.down_to(y),
-                Some((_, from)) if number(from) == number(y) => path.across_to(x),
-                Some(_) => path.line_to(x, y),
-            }
-            before = Some((x, y));
+        let mut points = points.into_iter();
+        if let Some((x, y)) = points.next() {
+            path.move_to(x, y);
         }
+        points.for_each(|(x, y)| path.line_to(x, y));
         path
     }
 
@@ -148,51 +169,89 @@ impl Path {
 
     /// Begins a new line here.
     pub fn move_to(&mut self, x: f64, y: f64) {
-        self.step('M', &[x, y]);
+        let to = (tenths(x), tenths(y));
+        let first = if self.d.is_empty() { 'M' } else { 'm' };
+        self.step(first, &[to.0 - self.at.0, to.1 - self.at.1]);
+        // A second pair of numbers would be a line.
+        (self.at, self.command) = (to, '\0');
     }
 
     fn line_to(&mut self, x: f64, y: f64) {
-        self.step('L', &[x, y]);
+        let to = (tenths(x), tenths(y));
+        match (to.0 - self.at.0, to.1 - self.at.1) {
+            (0, 0) => {}
+            (across, 0) => self.step('h', &[across]),
+            (0, down) => self.step('v', &[down]),
+            (across, down) => self.step('l', &[across, down]),
+        }
+        self.at = to;
     }
 
     /// Goes on horizontally.
     pub fn across_to(&mut self, x: f64) {
-        self.step('H', &[x]);
+        self.step('h', &[tenths(x) - self.at.0]);
+        self.at.0 = tenths(x);
     }
 
     /// Goes on vertically.
     pub fn down_to(&mut self, y: f64) {
-        self.step('V', &[y]);
+        self.step('v', &[tenths(y) - self.at.1]);
+        self.at.1 = tenths(y);
     }
 
-    /// Vertical lines, each `(x, from, to)`, to whole pixels: relative steps are short.
+    /// Vertical lines, each `(x, from, to)`, to whole pixels.
     pub fn uprights(lines: impl Iterator<Item = (f64, f64, f64)>) -> Self {
-        let mut path = String::new();
-        let mut at = (0, 0);
+        let mut path = Self::default();
         for (x, from, to) in lines {
-            let [x, from, to] = [x, from, to].map(|pixel| pixel.round() as i64);
-            write!(path, "m{} {}v{}", x - at.0, from - at.1, to - from).expect("a String takes everything");
-            at = (x, to);
+            path.move_to(x.round(), from.round());
+            path.down_to(to.round());
         }
-        Self(path)
+        path
     }
 
-    fn step(&mut self, command: char, numbers: &[f64]) {
-        self.0.push(command);
-        let numbers: Vec<String> = numbers.iter().copied().map(number).collect();
-        self.0.push_str(&numbers.join(" "));
+    fn step(&mut self, command: char, steps: &[i64]) {
+        let is_new = command != self.command;
+        if is_new {
+            self.d.push(command);
+        }
+        for (n, &step) in steps.iter().enumerate() {
+            let text = short(step);
+            // A sign or a command keeps numbers apart, too.
+            if !(is_new && n == 0 || text.starts_with('-')) {
+                self.d.push(' ');
+            }
+            self.d.push_str(&text);
+        }
+        self.command = command;
     }
 }
 
 impl std::fmt::Display for Path {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.d)
     }
 }
 
-/// Rounds to a tenth of a pixel; a number that is not finite becomes 0.
+/// A number in tenths; one that is not finite is 0.
+fn tenths(value: f64) -> i64 {
+    if value.is_finite() { (value * 10.0).round() as i64 } else { 0 }
+}
+
+/// Tenths as a number of a path, which needs no 0 before the point.
+fn short(tenths: i64) -> String {
+    let text = in_tenths(tenths);
+    text.strip_prefix("0.")
+        .map(|part| format!(".{part}"))
+        .or_else(|| text.strip_prefix("-0.").map(|part| format!("-.{part}")))
+        .unwrap_or(text)
+}
+
+/// Rounds to a tenth of a pixel.
 fn number(value: f64) -> String {
-    let tenths = if value.is_finite() { (value * 10.0).round() as i64 } else { 0 };
+    in_tenths(tenths(value))
+}
+
+fn in_tenths(tenths: i64) -> String {
     let (whole, tenth) = (tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10);
     let sign = if tenths < 0 { "-" } else { "" };
     if tenth == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{tenth}") }
@@ -223,6 +282,21 @@ mod tests {
     fn numbers_are_short_and_finite() {
         let all = [0.0, -0.01, 1.04, -1.06, 12.0, f64::NAN, f64::INFINITY].map(number);
         assert_eq!(all, ["0", "0", "1", "-1.1", "12", "0", "0"]);
+    }
+
+    #[test]
+    fn a_path_is_short_and_ends_where_its_points_do() {
+        let path = Path::through([
+            (10.04, 20.0),
+            (10.0, 25.5),
+            (12.0, 25.5),
+            (11.5, 25.0),
+            (11.0, 24.0),
+            (11.0, 24.04),
+        ]);
+        assert_eq!(path.to_string(), "M10 20v5.5h2l-.5-.5-.5-1");
+        let path = Path::uprights([(1.2, 9.0, 4.0), (3.0, 9.0, 5.0)].into_iter());
+        assert_eq!(path.to_string(), "M1 9v-5m2 5v-4");
     }
 
     #[test]
