@@ -159,6 +159,7 @@ long message_send(struct message *message, int protocol);
 int family_id(void);
 const char *node_name(struct worker *worker);
 int any_interface(struct worker *worker);
+int any_node(struct worker *worker);
 
 /* kcov.c */
 void coverage_open(struct worker *worker);
