@@ -6,6 +6,8 @@
  */
 
 #include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irqdesc.h>
 #include <linux/string.h>
 #include <linux/timekeeping.h>
 #include <linux/tracepoint.h>
@@ -31,7 +33,7 @@ static void canprobe_handler_ended(void *data, int irq, struct irqaction *action
 		return;
 	if (!probe->handler_began_ns)
 		return;	/* it ran when the watch began */
-	/* One handler of a line runs at a time, so there is one producer. */
+	/* One handler of a line runs at a time, so there is one producer: canprobe_watch(). */
 	ran_ns = stamp_ns - probe->handler_began_ns;
 	record.stamp_ns = probe->handler_began_ns;
 	record.can_id = irq;
@@ -78,7 +80,7 @@ int canprobe_watch(struct canprobe *probe, u32 line)
 	canprobe_watch_end(probe);
 	if (!line)
 		return 0;
-	if (line > INT_MAX)
+	if (line > INT_MAX || irq_is_percpu(line))
 		return -EINVAL;
 	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
 		return -EOPNOTSUPP;

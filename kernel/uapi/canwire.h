@@ -163,7 +163,8 @@ enum canwire_attribute {
 	CANWIRE_A_COUNT = 21,
 	/*
 	 * struct canfd_frame, 72 bytes; an FD frame has CANFD_FDF in its flags, any other is
-	 * classic
+	 * classic. The source and a babbling node send CANFD_ESI as these flags say, error-passive
+	 * or not; frames of a node's interface have it also while the node is error-passive.
 	 */
 	CANWIRE_A_FRAME = 22,
 	/* array of struct canwire_schedule_entry, up to 800 of them in one message */

@@ -159,6 +159,7 @@ long message_send(struct message *message, int protocol);
 int family_id(void);
 const char *node_name(struct worker *worker);
 int any_interface(struct worker *worker);
+int any_node(struct worker *worker);
 
 /* kcov.c */
 void coverage_open(struct worker *worker);
@@ -172,6 +173,11 @@ void coverage_share(void);
 unsigned int cards(void);
 const char *card(unsigned int number);
 long bind_card(const char *address, const char *driver);
+/* Each card to the driver that it usually has, or to none. */
+void bind_cards(void);
+void unbind_cards(void);
+/* The first card that usually has this driver. */
+const char *card_of(const char *driver);
 
 struct count {
 	_Atomic uint64_t calls, took_us;

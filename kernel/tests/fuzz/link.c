@@ -18,7 +18,9 @@
 
 #include "fuzz.h"
 
-/* Named by canwire's nodes; the others are not its own. */
+/* The first ones are names of canwire's nodes. */
+#define NODE_NAMES	8
+
 static const char *const names[] = {
 	"wcan0", "fz0", "wcan1", "fz1", "wcan2", "fz2", "fz3", "fz4", "can0", "vcan0", "lo",
 	"", "%d", "fz012345678901234", "a/b",
@@ -27,7 +29,7 @@ static const char *const names[] = {
 const char *node_name(struct worker *worker)
 {
 	return names[below(worker, one_in(worker, 16) ? sizeof(names) / sizeof(*names) :
-				   one_in(worker, 4) ? 8 : 4)];
+				   one_in(worker, 4) ? NODE_NAMES : 4)];
 }
 
 int any_interface(struct worker *worker)
@@ -36,6 +38,17 @@ int any_interface(struct worker *worker)
 
 	return one_in(worker, 8) ? (int)if_nametoindex(more[below(worker, 2)]) :
 				   (int)if_nametoindex(node_name(worker));
+}
+
+/* Of canwire's nodes in this namespace: the drawn one, or the next that exists; 0: none does. */
+int any_node(struct worker *worker)
+{
+	unsigned int first = below(worker, NODE_NAMES);
+	int index = 0;
+
+	for (unsigned int i = 0; i < NODE_NAMES && !index; i++)
+		index = (int)if_nametoindex(names[(first + i) % NODE_NAMES]);
+	return index;
 }
 
 static void begin(struct message *message, struct worker *worker, uint16_t type, int index,

@@ -182,8 +182,7 @@ static int load_all(void)
 			return 1;
 		}
 	}
-	for (unsigned int i = 0; i < 5; i++)
-		bind_card(card(i), i < 2 ? "canprobe" : i < 4 ? "canbare" : "canchar_kvaser_pci");
+	bind_cards();
 	return 0;
 }
 

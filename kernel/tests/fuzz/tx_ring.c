@@ -59,7 +59,7 @@ static long send_ring(struct worker *worker, int fd, char *ring)
 	struct sockaddr_ll to = {
 		.sll_family = AF_PACKET,
 		.sll_protocol = htons(protocol),
-		.sll_ifindex = any_interface(worker),
+		.sll_ifindex = one_in(worker, 16) ? any_interface(worker) : any_node(worker),
 	};
 	unsigned int at = 0, rounds = 1 + below(worker, 4);
 	long result = 0;
@@ -69,7 +69,7 @@ static long send_ring(struct worker *worker, int fd, char *ring)
 
 		for (; count; count--, at = (at + 1) % RING_SLOTS)
 			fill_slot(worker, ring + at * SLOT_BYTES, protocol == ETH_P_CAN ? CAN_MTU : CANFD_MTU);
-		result = made(sendto(fd, NULL, 0, one_in(worker, 2) ? MSG_DONTWAIT : 0, (void *)&to,
+		result = made(sendto(fd, NULL, 0, one_in(worker, 8) ? 0 : MSG_DONTWAIT, (void *)&to,
 				     sizeof(to)));
 	}
 	return result;

@@ -50,7 +50,7 @@ impl Instrument {
     /// Records how long the handlers of an interrupt line run, from now on; 0: of none.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` on a kernel without tracepoints.
+    /// `EINVAL` for a line that each processor has for itself, `EOPNOTSUPP` on a kernel without tracepoints.
     pub fn watch(&self, line: u32) -> io::Result<()> {
         self.ioctl(uapi::WATCH, &mut { line })
     }

@@ -186,7 +186,8 @@ pub fn stop(bus: &str) -> Result<()> {
 /// which each starts, ascending.
 ///
 /// # Errors
-/// `InvalidInput` for more than 1 000 000 frames; `EBUSY` when it runs; `EINVAL` when times go backwards.
+/// `InvalidInput` for more than 1 000 000 frames; `EBUSY` when it runs; `EINVAL` when times go backwards; `ERANGE`
+/// for a time of 2^61 ns or more.
 pub fn load(bus: &str, schedule: &[(u64, Frame)]) -> Result<()> {
     const STEP: &str = "load a schedule";
     let thing = format!("bus {bus}");
