@@ -76,6 +76,15 @@ impl Arch {
         }
     }
 
+    /// The same without the instructions that copy a byte at a time in an emulator, by which Linux clears each page: 64 MiB are
+    /// touched 2.7 times as fast. The virtual clock counts these bytes, so its figures would be others.
+    pub fn fast_processor(self) -> &'static str {
+        match self {
+            Self::Amd64 => "max,-erms,-fsrm",
+            Self::Arm64 => self.processor(),
+        }
+    }
+
     pub fn console(self) -> &'static str {
         match self {
             Self::Amd64 => "ttyS0",
