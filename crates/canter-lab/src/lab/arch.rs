@@ -76,7 +76,7 @@ impl Arch {
         }
     }
 
-    /// That processor without ERMS, by which Linux clears each page: an emulator copies one byte at a time. New memory is
+    /// The processor of the real clock, without ERMS, by which Linux clears each page: an emulator copies a byte at a time. New memory is
     /// touched 2.7 times as fast. The virtual clock counts these bytes, so its figures would be others.
     pub fn fast_processor(self) -> &'static str {
         match self {
