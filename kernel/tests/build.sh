@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# build.sh OUT [KERNEL...]: builds canwire, canchar, canprobe and name_taken against the header packages in the lab's cache, without a
-# warning, as OUT/KERNEL/MODULE.ko. KERNEL: the name of a header package's release, or the build tree of a kernel, whose modules
-# are in OUT/its last folder. The sources are copied, because a kernel's build writes beside them.
+# build.sh OUT [KERNEL...]: builds canwire, canchar, canprobe and name_taken against the header packages in the lab's cache,
+# without a warning, as OUT/KERNEL/MODULE.ko. KERNEL: the name of a header package's release, or the build tree of a kernel,
+# whose modules are in OUT/its last folder. The sources are copied, because a kernel's build writes beside them.
 set -e
 kernel=$(cd "$(dirname "$0")/.." && pwd)
 out=$(mkdir -p "$1" && cd "$1" && pwd)

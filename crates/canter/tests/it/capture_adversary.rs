@@ -5,8 +5,9 @@
 //!
 //! The truth is the senders' record. A frame is *sure* when the interface that received it was up and here for as long as the
 //! frame took. Frames sent while it was down or away may be counted or not, and may be claimed as lost or not. So may echoes of
-//! what a recorded interface sends itself, and error frames, but none may be missing from a recording that is complete. What is in a file that
-//! the account does not have, or has without frames, is not recorded: another program truncated the file, or its sync failed.
+//! what a recorded interface sends itself, and error frames, but none may be missing from a recording that is complete. What
+//! is in a file that the account does not have, or has without frames, is not recorded: another program truncated the file,
+//! or its sync failed.
 //!
 //! `SEEDS` (how many, 6), `SEED` (the first, 1). A failure prints the seed and its steps: `SEEDS=1 SEED=n` repeats it.
 

@@ -35,7 +35,7 @@ impl Default for Ahead {
 }
 
 impl Ahead {
-    /// Whether another processor can unpack a block of so many bytes, packed and unpacked, and there is room for it.
+    /// Whether a block may be unpacked ahead: there is a second processor, and memory for its `bytes`, packed and unpacked.
     pub fn takes(&self, bytes: u64) -> bool {
         !self.is_alone && bytes <= BYTES_MAX - self.bytes
     }
