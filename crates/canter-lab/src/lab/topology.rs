@@ -93,7 +93,7 @@ pub fn qemu_arguments(machine: &Machine, paths: &Paths, qemu_version: &str) -> V
             .pair("-icount", format!("shift={},sleep=off", machine.shift))
             .pair("-cpu", machine.arch.processor()),
         (Clock::Real, Accel::Kvm) => list.words("-accel kvm -cpu host"),
-        (Clock::Real, _) => list.words("-accel tcg,thread=multi").pair("-cpu", machine.arch.fast_processor()),
+        (Clock::Real, _) => list.words("-accel tcg,thread=multi").pair("-cpu", machine.arch.processor()),
     };
     let beside: u8 = machine.modules.iter().map(|chosen| chosen.module.processors).sum();
     list.pair("-smp", (machine.cpus + beside).to_string()).pair("-m", machine.memory.as_str());
