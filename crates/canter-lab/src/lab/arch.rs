@@ -68,11 +68,14 @@ impl Arch {
         }
     }
 
-    /// The processor that QEMU emulates when it does not use the host's. A PC's has no ERMS and no FSRM: with them, Linux clears a page by
-    /// one instruction that QEMU counts 4 096 times, once for each byte; without, by 512 of eight bytes each.
+    /// The processor that QEMU emulates when it does not use the host's. A PC's lacks three features:
+    /// - ERMS and FSRM: with them, Linux clears a page by one instruction that QEMU counts 4 096 times, once for each byte; without, by 512
+    ///   of eight bytes each;
+    /// - CX16: QEMU before 8.0 leaves another instruction's operands in the flags after `cmpxchg16b`. An interrupt right behind it returns
+    ///   with them, string instructions then run backwards, and the guest's kernel dies of the memory that they overwrite.
     pub fn processor(self) -> &'static str {
         match self {
-            Self::Amd64 => "max,-erms,-fsrm",
+            Self::Amd64 => "max,-cx16,-erms,-fsrm",
             Self::Arm64 => "cortex-a53",
         }
     }

@@ -222,7 +222,7 @@ mod tests {
             Machine { cpus: 2, modules, ..base() }
         };
         let table = [
-            (base(), "-accel tcg,thread=multi -cpu max,-erms,-fsrm -smp 1 -m 2048M"),
+            (base(), "-accel tcg,thread=multi -cpu max,-cx16,-erms,-fsrm -smp 1 -m 2048M"),
             (
                 base(),
                 "panic=-1 no_timer_check quiet noautogroup transparent_hugepage=madvise canter.lab=1 canter.clock=real canter.accel=tcg",
