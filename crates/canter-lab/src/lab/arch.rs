@@ -68,15 +68,24 @@ impl Arch {
         }
     }
 
-    /// The processor that QEMU emulates when it does not use the host's. A PC's lacks three features:
-    /// - ERMS and FSRM: with them, Linux clears a page by one instruction that QEMU counts 4 096 times, once for each byte; without, by 512
-    ///   of eight bytes each;
-    /// - CX16: QEMU before 8.0 leaves another instruction's operands in the flags after `cmpxchg16b`. An interrupt right behind it returns
-    ///   with them, string instructions then run backwards, and the guest's kernel dies of the memory that they overwrite.
+    /// The processor that QEMU emulates when it does not use the host's. A PC's has no ERMS and no FSRM: with them, Linux clears a page by
+    /// one instruction that QEMU counts 4 096 times, once for each byte; without, by 512 of eight bytes each.
     pub fn processor(self) -> &'static str {
         match self {
-            Self::Amd64 => "max,-cx16,-erms,-fsrm",
+            Self::Amd64 => "max,-erms,-fsrm",
             Self::Arm64 => "cortex-a53",
+        }
+    }
+
+    /// Words for the kernel's command line on the processor that QEMU emulates.
+    ///
+    /// `clearcpuid=141`: the kernel does not use `cmpxchg16b`. QEMU before 8.0 leaves another instruction's operands in the flags after it.
+    /// An interrupt right behind it, in the allocator, returned with them; string instructions then ran backwards, and the kernel died of the
+    /// memory that they overwrote. Programs see the feature: NumPy does not start without it.
+    pub fn kernel_words(self) -> &'static str {
+        match self {
+            Self::Amd64 => " clearcpuid=141",
+            Self::Arm64 => "",
         }
     }
 

@@ -68,8 +68,9 @@ pub const MONITOR: &str = "monitor";
 /// full preemption even a real-time task waits for it: 3.2 million instructions were counted.
 pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
     let timer = if machine.arch == Arch::Amd64 { " no_timer_check" } else { "" };
+    let emulated = if machine.accel == Accel::Kvm { "" } else { machine.arch.kernel_words() };
     let mut words = vec![format!(
-        "console={} panic=-1{timer} quiet noautogroup transparent_hugepage=madvise canter.lab=1",
+        "console={} panic=-1{timer}{emulated} quiet noautogroup transparent_hugepage=madvise canter.lab=1",
         machine.arch.console()
     )];
     match machine.clock {
@@ -222,10 +223,10 @@ mod tests {
             Machine { cpus: 2, modules, ..base() }
         };
         let table = [
-            (base(), "-accel tcg,thread=multi -cpu max,-cx16,-erms,-fsrm -smp 1 -m 2048M"),
+            (base(), "-accel tcg,thread=multi -cpu max,-erms,-fsrm -smp 1 -m 2048M"),
             (
                 base(),
-                "panic=-1 no_timer_check quiet noautogroup transparent_hugepage=madvise canter.lab=1 canter.clock=real canter.accel=tcg",
+                "panic=-1 no_timer_check clearcpuid=141 quiet noautogroup transparent_hugepage=madvise canter.lab=1 canter.clock=real canter.accel=tcg",
             ),
             (base(), "canter.clock=real canter.accel=tcg canter.qemu=7.2.22"),
             (virtual_(3), "-icount shift=3,sleep=off"),
