@@ -7,6 +7,7 @@ mod analyzer;
 mod apt;
 mod arch;
 mod bare_metal;
+mod bring_up;
 mod cache;
 mod canchar;
 mod cpio;

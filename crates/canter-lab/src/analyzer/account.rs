@@ -66,7 +66,9 @@ fn way(number: usize, events: &[Event], shift: u32) -> Result<Option<Way>, Strin
     }
     if let Some(more) = end.and_then(|end| find(end + 1, Mark::Transmit)) {
         let (name, _) = MARKS[events[more].mark as usize - 1];
-        return Err(format!("frame {number}: {name} ran once more (does anything else send?)"));
+        return Err(format!(
+            "frame {number}: {name} ran once more: something else sends, or the gateway took longer than the pause (a longer --gap)"
+        ));
     }
     let begun = events[begin].count;
     let way = Way { number, begin_ns: begun.time_ns, end: None };

@@ -3,6 +3,7 @@
 //! the scripts that mount the host's files and run the command, and what they need to know.
 
 use super::{
+    bring_up,
     cpio::Archive,
     distribution::Family,
     fd_driver,
@@ -72,6 +73,7 @@ pub fn boot(machine: &Machine, kernel: &Kernel, root: &Path, progress: &Progress
     }
     archive.file("modules/order", order.as_bytes());
     archive.file("init", INIT);
+    archive.file(bring_up::PAUSING, &bring_up::pausing());
     archive.file("modules/drivers", drivers(machine).as_bytes());
     Ok(archive.finish())
 }

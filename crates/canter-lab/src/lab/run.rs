@@ -5,6 +5,7 @@ use super::{
     analyzer::{self, Built},
     apt,
     arch::{self, Arch},
+    bring_up,
     cache::{Cache, Entry},
     fd_driver, foreign,
     guest::{self, Boot, Outcome, Start},
@@ -102,7 +103,9 @@ impl Machine {
                 Outcome::NotBegun(_) | Outcome::NotRestored(_) | Outcome::Failed(_) => Ok(None),
             }
         })?;
-        run.restore_or_boot(&Self { accel, ..self.clone() }, command, streams, progress)
+        let mut machine = Self { accel, ..self.clone() };
+        bring_up::adapt(&mut machine, &kernel);
+        run.restore_or_boot(&machine, command, streams, progress)
     }
 
     /// Folders that the guest mounts read-only, because its root is not the host's.

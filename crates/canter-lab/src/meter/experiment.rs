@@ -141,7 +141,7 @@ pub struct Outcome {
     pub queue_drops: u64,
     /// Frames that the meter sent more than [`LATE_PART`] of their period after they were due.
     pub late: u64,
-    /// Whether the experiment ended before all frames were sent.
+    /// Whether somebody ended the experiment before all frames were sent. A hopeless one ends too; its tally says so.
     pub interrupted: bool,
 }
 
@@ -176,7 +176,8 @@ impl Experiment {
         let drops = |receiver: &mut dyn Receive| receiver.drops().unwrap_or(0);
         let queue_drops = drops(&mut *self.direct) + drops(&mut *self.routed);
         let tally = running.matcher.tally();
-        Ok(Outcome { tally, queue_drops, late: running.late, interrupted: tally.sent < self.count })
+        let interrupted = stop.load(Ordering::Acquire) && tally.sent < self.count;
+        Ok(Outcome { tally, queue_drops, late: running.late, interrupted })
     }
 
     /// Sends frame by frame, at the times of the traffic.

@@ -283,13 +283,16 @@ impl Bed {
             measure_in_thread(&setup, &meter, &watched.iter().collect::<Vec<_>>(), side.stop())
         });
         let counts = side.end()?; // also after an error: the next case begins anew
-        let Measured { mut series, account, interrupted, .. } = match measured {
+        let Measured { mut series, account, interrupted, silent, .. } = match measured {
             Ok(measured) => measured,
             Err(failure) if failure.exit == Exit::Lost => return unavailable(failure.message), // nothing was sent
             Err(failure) => return Err(failure),
         };
         if interrupted {
             return Err(Failure::new(Exit::Interrupted, "study: interrupted"));
+        }
+        if let Some(why) = silent {
+            return unavailable(why);
         }
         series.ledger = account.ledger(&counts);
         series.method.clone_from(&case.method);

@@ -94,6 +94,16 @@ exit 7
 
 #[test]
 #[ignore = "boots guests: make test ONLY=lab"]
+fn an_old_kernel_has_its_second_processor_in_the_virtual_clock_too() {
+    let options = ["--kernel", "6.1", "--clock", "virtual", "--cpus", "2"];
+    let command = "uname -r; nproc; taskset -c 1 true && pidof pausing || echo nothing pauses";
+    let (stdout, _) = ended(lab(Path::new("/"), &options, &[command]).output().unwrap(), 0);
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert!(lines[0].starts_with("6.1.") && lines[1..] == ["2", "nothing pauses"], "{stdout}");
+}
+
+#[test]
+#[ignore = "boots guests: make test ONLY=lab"]
 fn the_machine_is_what_the_documentation_says() {
     // Below /tmp, which is the guest's cache, and with characters that QEMU and shells take for theirs.
     let folder = tempfile::Builder::new().prefix("canter lab,test'").tempdir_in("/tmp").unwrap();
@@ -114,7 +124,11 @@ fn the_machine_is_what_the_documentation_says() {
     let words = "quiet noautogroup transparent_hugepage=madvise canter.lab=1 canter.clock=real canter.accel=";
     assert!(cmdline.contains(words), "{cmdline}");
     if cmdline.contains("canter.accel=tcg") {
-        assert_eq!(value(&stdout, "features"), "", "the kernel uses what QEMU counts by bytes or emulates falsely");
+        assert_eq!(
+            value(&stdout, "features"),
+            "",
+            "the kernel uses what QEMU counts by bytes or emulates falsely"
+        );
     }
     let links = "lo:UNKNOWN can0:DOWN can1:DOWN can2:DOWN can3:DOWN can4:DOWN";
     assert_eq!(value(&stdout, "links"), links, "five cards, all down, and nothing else");
