@@ -61,9 +61,9 @@ impl Interface {
         canchar::list(&CANCHAR)
     }
 
-    /// The canchar device that drives this node of a virtual wire; the node's own interface is down meanwhile.
-    pub fn device_of_node(name: &str) -> Option<Self> {
-        Self::devices().into_iter().find(|device| canchar::node(device).is_some_and(|node| node == name))
+    /// The node of a virtual wire that this canchar device drives; the node's own interface is down meanwhile.
+    pub fn driven_node(&self) -> Option<String> {
+        canchar::node(self)
     }
 
     /// Finds the CAN interface with this index, as in [`Meta::interface`](crate::Meta).

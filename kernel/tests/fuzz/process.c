@@ -29,8 +29,8 @@ static bool is_for(const struct table *table, bool disturbs)
 	return (table == &disturb_table) == disturbs;
 }
 
-/* A row of those tables, by its weight. */
-static const struct row *pick(struct worker *worker, bool disturbs, const struct table **table)
+/* A row of those tables, by its weight, with its table's index. */
+static const struct row *pick(struct worker *worker, bool disturbs, unsigned int *table)
 {
 	unsigned int total = 0, left, i, j;
 
@@ -40,7 +40,7 @@ static const struct row *pick(struct worker *worker, bool disturbs, const struct
 	left = below(worker, total);
 	for (i = 0; i < tables_count; i++)
 		for (j = 0; is_for(tables[i], disturbs) && j < tables[i]->count; j++) {
-			*table = tables[i];
+			*table = i;
 			if (left < tables[i]->rows[j].weight)
 				return &tables[i]->rows[j];
 			left -= tables[i]->rows[j].weight;
@@ -68,14 +68,6 @@ static bool choose(struct worker *worker, uint64_t number)
 	return true;
 }
 
-static struct count *count_of(const struct table *table, const struct row *row)
-{
-	for (unsigned int i = 0; i < tables_count; i++)
-		if (tables[i] == table)
-			return &shared->counts[i][row - table->rows];
-	abort();
-}
-
 /*
  * A few calls are made without a capability. By the system call: setresuid(3) of the C library is for
  * all threads.
@@ -87,9 +79,9 @@ static void set_user(uid_t user)
 
 static void make_calls(struct worker *worker, bool disturbs)
 {
-	const struct table *table;
 	struct count *count;
 	const struct row *row;
+	unsigned int table;
 	bool unprivileged;
 	uint64_t began;
 	long result;
@@ -98,10 +90,10 @@ static void make_calls(struct worker *worker, bool disturbs)
 		worker->last[number % LAST] = worker->draws;
 		worker->number = number;
 		row = pick(worker, disturbs, &table);
-		count = count_of(table, row);
+		count = &shared->counts[table][row - tables[table]->rows];
 		worker->now = row;
 		if (replay_is_on())
-			replay_print(worker, table, row);
+			replay_print(worker, tables[table], row);
 		unprivileged = !(worker->draws.seed >> 50 & 63) && !disturbs;
 		if (unprivileged)
 			set_user(NOBODY);

@@ -76,8 +76,11 @@ pub(crate) fn list(carrier: &'static Carrier) -> Vec<Interface> {
     paths().iter().filter_map(|path| find(path, carrier).ok()).collect() // skips one that disappears meanwhile
 }
 
-/// The node of a virtual wire that the device drives.
+/// The node of a virtual wire that the device drives; `None` for any other interface too.
 pub(crate) fn node(device: &Interface) -> Option<String> {
+    if device.index & INDEX == 0 {
+        return None;
+    }
     let name = fs::read_to_string(attribute_path(device.index & !INDEX, "node")).ok()?;
     Some(name.trim().to_owned())
 }

@@ -11,6 +11,7 @@ use canter_io::{
 };
 use clap::Args;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// List nodes and buses
 #[derive(Args)]
@@ -86,8 +87,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
         }
         None => (wire::nodes()?, wire::buses()?),
     };
+    let drivers: BTreeMap<String, Interface> =
+        Interface::devices().into_iter().filter_map(|device| Some((device.driven_node()?, device))).collect();
     let document = Document {
-        nodes: nodes.into_iter().map(NodeRow::new).collect(),
+        nodes: nodes.into_iter().map(|node| NodeRow::new(node, &drivers)).collect(),
         buses: buses.into_iter().map(BusRow::new).collect(),
     };
     common.write_json(&document)?;
@@ -98,11 +101,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> failure::Result {
 }
 
 impl NodeRow {
-    fn new(node: Node) -> Self {
-        let device = Interface::device_of_node(&node.name);
-        let driven_by = device.as_ref().map(|device| device.name.clone());
+    /// `drivers`: canchar devices by the nodes that they drive.
+    fn new(node: Node, drivers: &BTreeMap<String, Interface>) -> Self {
+        let device = drivers.get(&node.name);
+        let driven_by = device.map(|device| device.name.clone());
         // The interface may have been renamed or deleted meanwhile.
-        let interface = device.or_else(|| Interface::find(&node.name).ok());
+        let interface = device.cloned().or_else(|| Interface::find(&node.name).ok());
         let up = interface.as_ref().filter(|interface| interface.up);
         let state = up.and_then(|interface| interface.controller.as_ref()?.state);
         let stats = node.stats;
