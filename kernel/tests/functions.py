@@ -202,6 +202,9 @@ def one_shot_behind_the_frames_of_others():
     wire.add("w0", "A")
     up("w0", bitrate, "one-shot", "on")
     tap, winner, heard = Tap("A"), Can("w1"), Can("w2")
+    # Before it has seen 11 recessive bits, a node acknowledges nothing.
+    joined_ns = time.monotonic_ns() + 11 * 1000000000 // bitrate
+    wait_until(lambda: time.monotonic_ns() > joined_ns, 20, "the nodes' joining")
     for can_id in (0x100, 0x101):
         winner.send(can_id, bytes(8))
     Can("w0").send(0x200, bytes(8))  # contends with 0x101
@@ -213,8 +216,11 @@ def one_shot_behind_the_frames_of_others():
     Can("w0").send(0x300, bytes(8))
     equal("frames ended meanwhile", tap.head() - tap.position, 0)
     wait_until(lambda: tap.head() == tap.position + 2, 20, "the new frame")
+    second, new = tap.read()
+    ends = [(record.id, record.error) for record in (second, new)]
+    equal("on the wire", ends, [(0x101, ERROR_NONE), (0x300, ERROR_NONE)])
     equal("heard", [can_id for can_id, _, _ in heard.drain()], [0x100, 0x101, 0x300])
-    equal("contenders of the second frame", tap.read()[0].pending, 0b101)
+    equal("contenders of the second frame", second.pending, 0b101)
     equal("arbitrations lost", wire.node("w0")["arbitration_lost"], 0)
 
 

@@ -302,17 +302,22 @@ const FIRST_SYNC_FAILS: &str = "
         return syscall(SYS_fdatasync, file);
     }";
 
+/// The variable that puts these functions in front of the C library's.
+fn preloaded(disk: &Disk, functions: &str) -> String {
+    let (source, library) = (disk.file("sync.c"), disk.file("sync.so"));
+    fs::write(&source, functions).unwrap();
+    sh(&format!("gcc -shared -fPIC -o {library} {source}"));
+    format!("LD_PRELOAD={library}")
+}
+
 #[test]
 fn frames_of_a_file_that_could_not_be_synced_are_lost() {
     if ran_in_namespaces() || !has("gcc") {
         return;
     }
     let (disk, buses) = (Disk::new("sync", "16M"), TunBuses::new("kx", 1));
-    let (source, library) = (disk.file("sync.c"), disk.file("sync.so"));
-    fs::write(&source, FIRST_SYNC_FAILS).unwrap();
-    sh(&format!("gcc -shared -fPIC -o {library} {source}"));
+    let preload = preloaded(&disk, FIRST_SYNC_FAILS);
     let file = disk.file("a.log");
-    let preload = format!("LD_PRELOAD={library}");
     let arguments = ["kx0", "-o", &file, "--rotate-size", "2K", "--sync-interval", "0"];
     let mut capture = Capture::start_by(&["env", &preload], &arguments);
     let mut senders = buses.senders();
@@ -335,12 +340,9 @@ fn a_sync_that_fails_while_the_file_is_written_costs_its_frames_at_once() {
         return;
     }
     let (disk, buses) = (Disk::new("midsync", "16M"), TunBuses::new("ky", 1));
-    let (source, library) = (disk.file("sync.c"), disk.file("sync.so"));
     // The first sync is that of the new file.
-    fs::write(&source, FIRST_SYNC_FAILS.replace("calls++ == 0", "calls++ == 1")).unwrap();
-    sh(&format!("gcc -shared -fPIC -o {library} {source}"));
+    let preload = preloaded(&disk, &FIRST_SYNC_FAILS.replace("calls++ == 0", "calls++ == 1"));
     let file = disk.file("a.log");
-    let preload = format!("LD_PRELOAD={library}");
     let mut capture = Capture::start_by(&["env", &preload], &["ky0", "-o", &file, "--sync-interval", "1s"]);
     let mut senders = buses.senders();
     send(&mut senders, 0, 100);
@@ -397,13 +399,11 @@ fn a_slow_last_sync_that_goes_on_gets_more_time_from_the_service_manager() {
         return;
     }
     let (disk, buses) = (Disk::new("slow", "16M"), TunBuses::new("kw", 1));
-    let (source, library) = (disk.file("sync.c"), disk.file("sync.so"));
-    fs::write(&source, SLOW_SYNC).unwrap();
-    sh(&format!("gcc -shared -fPIC -o {library} {source}"));
+    let preload = preloaded(&disk, SLOW_SYNC);
     let manager = UnixDatagram::bind(disk.file("notify")).unwrap();
     manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let words = [
-        format!("LD_PRELOAD={library}"),
+        preload,
         format!("SLOW={}", disk.file("").trim_end_matches('/')),
         format!("NOTIFY_SOCKET={}", disk.file("notify")),
     ];
