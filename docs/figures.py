@@ -6,7 +6,7 @@
 
 A figure has a comment behind it, which readers do not see; the folder or file of results is named above, once:
 
-    <!-- figures: results/2026-11-25-lab-all/2011-fig8.6.12.json -->
+    <!-- figures: results/2026-11-26-lab-all/2011-fig8.6.12.json -->
     can-gw's worst latency is 6.2<!--= can-gw load=none max in µs --> µs.   (a comment that begins a line would end the paragraph)
 
 A table has one line directly above it that says the same for each column: `$1`, `$2` … are the row's own cells (the code in a

@@ -4,7 +4,7 @@
 use std::{fs, path::Path, process::Command};
 
 /// The kept results that the page shows.
-const RESULTS: &str = "results/2026-11-25-lab-all";
+const RESULTS: &str = "results/2026-11-26-lab-all";
 
 fn verdicts(arguments: &[&str]) -> std::process::Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
