@@ -47,6 +47,11 @@ impl Scale {
         ticks.into_iter().filter(|&tick| shown(tick)).collect()
     }
 
+    /// Round values along an axis of ratios, at most about `most` of them.
+    pub fn fractions(&self, most: usize) -> Vec<f64> {
+        self.round_steps(most).into_iter().filter(|&tick| self.covers(tick)).collect()
+    }
+
     fn round_steps(&self, most: usize) -> Vec<f64> {
         let rough = (self.high - self.low) / most.max(1) as f64;
         let power = 10_f64.powf(rough.log10().floor());

@@ -119,7 +119,7 @@ fn draw(flavour: &Flavour, group: &Group) -> String {
     let margin = ((most - least) * 0.1).max(0.02);
     let y = Scale::linear((least - margin, most + margin), (TOP + HEIGHT, TOP));
     svg.text("head", (0.0, 10.0), "times the first kernel");
-    for tick in y.ticks(6) {
+    for tick in y.fractions(6) {
         svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
         svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &format!("{tick:.2}×"));
     }
