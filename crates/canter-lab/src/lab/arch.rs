@@ -68,8 +68,8 @@ impl Arch {
         }
     }
 
-    /// The processor that QEMU emulates when it does not use the host's. A PC's has no ERMS and no FSRM: with them, Linux clears a page by
-    /// one instruction that QEMU counts 4 096 times, once for each byte; without, by 512 of eight bytes each.
+    /// The processor that QEMU emulates when it does not use the host's. A PC's has no ERMS and no FSRM: with them, Linux
+    /// clears a page by one instruction that QEMU counts 4 096 times, once for each byte; without, by 512 of eight bytes each.
     pub fn processor(self) -> &'static str {
         match self {
             Self::Amd64 => "max,-erms,-fsrm",
@@ -79,9 +79,10 @@ impl Arch {
 
     /// Words for the kernel's command line on the processor that QEMU emulates.
     ///
-    /// `clearcpuid=141`: the kernel does not use `cmpxchg16b`. QEMU before 8.0 leaves another instruction's operands in the flags after it.
-    /// An interrupt right behind it, in the allocator, returned with them; string instructions then ran backwards, and the kernel died of the
-    /// memory that they overwrote. Programs see the feature: NumPy does not start without it.
+    /// `clearcpuid=141`: the kernel does not use `cmpxchg16b`. QEMU before 8.0 leaves another instruction's operands in the
+    /// flags after it. An interrupt right behind it, in the allocator, returned with them; string instructions then ran
+    /// backwards, and the kernel died of the memory that they overwrote. Programs see the feature: NumPy does not start
+    /// without it.
     pub fn kernel_words(self) -> &'static str {
         match self {
             Self::Amd64 => " clearcpuid=141",

@@ -1,7 +1,7 @@
-//! Further processors of a kernel before 6.5 in the virtual clock. While such a kernel starts a processor, the first one calls
-//! schedule() in a loop without `pause`. QEMU before 8.1 lets a processor run until it pauses or a timer expires, and gives the next one
-//! the time that is left then: none. So the kernel boots with one processor, and the guest's first script starts the others while a
-//! program that does nothing but pause has its turns on the first.
+//! Further processors of a kernel before 6.5 in the virtual clock. While such a kernel starts a processor, the first one
+//! calls schedule() in a loop without `pause`. QEMU before 8.1 lets a processor run until it pauses or a timer expires, and
+//! gives the next one the time that is left then: none. So the kernel boots with one processor, and the guest's first script
+//! starts the others while a program that does nothing but pause has its turns on the first.
 
 use super::{arch::Arch, kernel::Kernel, machine::Clock, machine::Machine};
 
@@ -32,19 +32,16 @@ pub fn pausing() -> Vec<u8> {
     let size = HEADERS + CODE.len() as u64;
     let mut file = b"\x7fELF\x02\x01\x01".to_vec();
     file.resize(16, 0);
-    let half =
-        |file: &mut Vec<u8>, values: &[u16]| values.iter().for_each(|value| file.extend(value.to_le_bytes()));
-    let word =
-        |file: &mut Vec<u8>, values: &[u32]| values.iter().for_each(|value| file.extend(value.to_le_bytes()));
-    let long =
-        |file: &mut Vec<u8>, values: &[u64]| values.iter().for_each(|value| file.extend(value.to_le_bytes()));
-    half(&mut file, &[2, 62]); // executable, for x86-64
-    word(&mut file, &[1]);
-    long(&mut file, &[START + HEADERS, 64, 0]); // where it starts; program headers; no section headers
-    word(&mut file, &[0]);
-    half(&mut file, &[64, 56, 1, 0, 0, 0]);
-    word(&mut file, &[1, 5]); // a segment to load, readable and executable
-    long(&mut file, &[0, START, START, size, size, 0x1000]);
+    let mut add = |bytes: usize, values: &[u64]| {
+        values.iter().for_each(|value| file.extend(&value.to_le_bytes()[..bytes]));
+    };
+    add(2, &[2, 62]); // executable, for x86-64
+    add(4, &[1]);
+    add(8, &[START + HEADERS, 64, 0]); // where it starts; program headers; no section headers
+    add(4, &[0]);
+    add(2, &[64, 56, 1, 0, 0, 0]);
+    add(4, &[1, 5]); // a segment to load, readable and executable
+    add(8, &[0, START, START, size, size, 0x1000]);
     file.extend(CODE);
     file
 }

@@ -43,7 +43,7 @@ impl Scale {
         // Within one decade there are too few powers of ten.
         let powers = self.logarithmic && self.high / self.low >= 10.0;
         let ticks = if powers { self.decades(most) } else { self.round_steps(most) };
-        let shown = |tick: f64| tick >= self.low && tick <= self.high && tick.fract() == 0.0;
+        let shown = |tick: f64| self.covers(tick) && tick.fract() == 0.0;
         ticks.into_iter().filter(|&tick| shown(tick)).collect()
     }
 
