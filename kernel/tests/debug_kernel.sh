@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # debug_kernel.sh [--configure | --build | --soak | --fuzz]: Debian's 6.12 with what finds mistakes in a driver, and canwire,
-# canchar, canprobe and canbare at work on it. Four kernels, the lines of a matrix: debug-kernel.config is common to them,
-# debug-kernel-LINE.config says what the line finds:
+# canchar, canprobe and canbare at work on it. The kernel's own mistakes that ended such a run are mended by the patches of
+# kernel/upstream. Four kernels, the lines of a matrix: debug-kernel.config is common to them, debug-kernel-LINE.config says
+# what the line finds:
 #
 #	kasan	memory used after it was freed or beyond its end; locks (KASAN, lockdep, PROVE_RAW_LOCK_NESTING)
 #	kcsan	data races (KCSAN)
@@ -22,6 +23,7 @@ root=$(cd "$tests/../.." && pwd)
 canter=${CANTER:-${CARGO_TARGET_DIR:-$root/target}/debug/canter}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/canter/debug-kernel
 source=$cache/linux-source-6.12
+patches=("$root"/kernel/upstream/*.patch)
 done_folder=$root/target/debug-kernel/passed
 only=$1
 lines=${LINE:-kasan kcsan ubsan rt}
@@ -45,12 +47,19 @@ done
 }
 
 fetch_source() {
-	[ ! -f "$source/Makefile" ] || return 0
+	local key patch
+	key=$(cat "${patches[@]}" | sha256sum)
+	[ "$(cat "$source/patches" 2>/dev/null)" != "$key" ] || return 0
 	mkdir -p "$cache"
 	(cd "$cache" && apt-get download -q linux-source-6.12)
-	rm -rf "$source" "$cache/new" && mkdir "$cache/new"
+	rm -rf "$cache/new" && mkdir "$cache/new"
 	dpkg-deb --fsys-tarfile "$cache"/linux-source-6.12_*.deb |
 		tar xO ./usr/src/linux-source-6.12.tar.xz | tar xJ -C "$cache/new"
+	for patch in "${patches[@]}"; do
+		patch -s -p1 -d "$cache/new/linux-source-6.12" <"$patch"
+	done
+	echo "$key" >"$cache/new/linux-source-6.12/patches"
+	rm -rf "$source"
 	mv "$cache/new/linux-source-6.12" "$source"
 	rmdir "$cache/new"
 	rm "$cache"/linux-source-6.12_*.deb
@@ -60,7 +69,7 @@ fetch_source() {
 build_kernel() {
 	local tree=$cache/$1 wanted key
 	local configs=("$tests/debug-kernel.config" "$tests/debug-kernel-$1.config")
-	key=$(cat "${configs[@]}" | sha256sum)
+	key=$(cat "${configs[@]}" "${patches[@]}" | sha256sum)
 	[ "$(cat "$tree/key" 2>/dev/null)" != "$key" ] || return 0
 	mkdir -p "$tree"
 	make -s -C "$source" O="$tree" tinyconfig
@@ -70,8 +79,7 @@ build_kernel() {
 	make -s -C "$tree" olddefconfig
 	cat "${configs[@]}" | while read -r wanted; do
 		case $wanted in
-		'' | '# '[^C]*) ;;
-		*) grep -qxF "$wanted" "$tree/.config" || echo "debug_kernel.sh: $1: not taken over: $wanted" >&2 ;;
+		CONFIG_* | '# CONFIG_'*) grep -qxF "$wanted" "$tree/.config" || echo "debug_kernel.sh: $1: not taken over: $wanted" >&2 ;;
 		esac
 	done
 	[ "$only" != --configure ] || return 0
@@ -125,13 +133,23 @@ functions() {
 
 # fuzz SECONDS: with failing calls first where the kernel has them.
 fuzz() {
-	local nth=
+	local nth= slower=1
 	[ "$line" != ubsan ] || nth=fail_nth=1
-	"$tests/fuzz/run.sh" "$cache/$line" line="$line" cpus="$cpus" seconds="$1" patience=600 seed="${SEED:-2014}" $nth
+	# One processor would have time for nothing but the frames of buses at usual rates: 0.1 ms for each receiver with KASAN.
+	[ "$cpus" != 1 ] || slower=16
+	"$tests/fuzz/run.sh" "$cache/$line" line="$line" cpus="$cpus" seconds="$1" patience=600 slower=$slower \
+		seed="${SEED:-2014}" $nth
 }
 
 devices="--bus probe --canchar virtual,3,4"
+# upstream: the kernel's own mistakes are gone with our patches.
+upstream() {
+	"$canter" lab --quiet --kernel "$cache/$line" --cpus "$cpus" --timeout 20m -- sh -c "
+		'$root/kernel/upstream/bit_rate.sh' can0 && /usr/bin/python3 '$root/kernel/upstream/packet_bypass.py'"
+}
+
 all_parts() {
+	part upstream upstream
 	part fuzz fuzz 120
 	if [ "$cpus" = 1 ]; then part functions functions -removal; else part functions functions; fi
 	# Without many processes that are no more of the module, bursts that such a kernel is too slow for, and figures.

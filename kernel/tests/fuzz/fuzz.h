@@ -199,6 +199,15 @@ extern struct shared {
 
 /* --failslab: callers' allocations fail now and then. */
 extern bool failslab;
+
+/* --slower: bit rates are divided by this. */
+extern uint32_t slower;
+
+/* With the patches of kernel/upstream: debug_kernel.sh names its kernels so. */
+extern bool kernel_is_mended;
+
+/* sockets.c: PACKET_QDISC_BYPASS for half of the packet sockets. */
+void bypass_queue(struct worker *worker, int fd);
 /* --only: the names of tables; NULL: all. */
 extern const char *only;
 

@@ -80,15 +80,12 @@ static const struct field modes =
 static const struct field restarts = FIELD_OF(uint32_t, 10, 0, 1, 100, 0xffffffff);
 static const struct field mtus = FIELD_OF(uint32_t, CAN_MTU, CANFD_MTU, 2060, 0, 0xffffffff);
 
-/*
- * The kernel divides by the bit rate times the quanta of a bit, in 32 bits, before it looks at the
- * driver's bitrate_max (can_calc_bittiming, 6.12): of a multiple of 2^22 the product may be 0.
- */
+/* Not what the kernel divides by 0 for (docs/upstream.md): a multiple of 2^22 times the quanta of a bit, in 32 bits. */
 static uint32_t bitrate_of(struct worker *worker, const struct field *rates)
 {
-	uint32_t bitrate = value_of(worker, rates);
+	uint32_t bitrate = value_of(worker, rates) / slower;
 
-	return bitrate && !(bitrate & 0x3fffff) ? bitrate | 1 : bitrate;
+	return !kernel_is_mended && bitrate && !(bitrate & 0x3fffff) ? bitrate | 1 : bitrate;
 }
 
 static void put_timing(struct message *message, uint16_t type, const struct field *rates)

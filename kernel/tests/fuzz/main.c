@@ -4,9 +4,11 @@
  * and processes, while cards are unbound, wires vanish, modules go and files close.
  *
  *	fuzz [--seed N] [--seconds S] [--round S] [--patience S] [--modules FOLDER] [--only TABLE]
- *	     [--failslab]
+ *	     [--failslab] [--slower N]
  *	fuzz --fail-nth [--seed N] [--modules FOLDER]
  *	fuzz --replay PROCESS/CALL,CALL... [--patience S] [--modules FOLDER] [--only TABLE]
+ *
+ * Bit rates are divided by N, for a machine that buses at their usual rates keep busy by themselves.
  *
  * As root in a machine that is for nothing else: `canter lab`. In rounds: after each all files are
  * closed, and all modules have to unload. Prints the seed first, the calls made at the end; exit code 1
@@ -22,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,7 +45,8 @@ struct shared *shared;
 
 static uint64_t seed = 2014, seconds = 60, round_seconds = 10, patience = 60, began;
 const char *only;
-bool failslab;
+bool failslab, kernel_is_mended;
+uint32_t slower = 1;
 
 uint64_t now_us(void)
 {
@@ -330,10 +334,17 @@ static int replay(void)
 	return unload_all() || load_all() || run_round(0, UINT64_MAX, log) || unload_all();
 }
 
+static bool is_mended(void)
+{
+	struct utsname kernel;
+
+	return !uname(&kernel) && strstr(kernel.release, "-mended");
+}
+
 static int usage(void)
 {
 	fprintf(stderr, "usage: fuzz [--seed N] [--seconds S] [--round S] [--patience S]\n"
-			"            [--modules FOLDER] [--only TABLES] [--failslab]\n"
+			"            [--modules FOLDER] [--only TABLES] [--failslab] [--slower N]\n"
 			"       fuzz --fail-nth [--seed N] [--modules FOLDER]\n"
 			"       fuzz --replay PROCESS/CALL,CALL... [--patience S] [--modules FOLDER] [--only TABLES]\n");
 	return 2;
@@ -364,6 +375,8 @@ int main(int count, char **words)
 			round_seconds = strtoull(value, NULL, 0);
 		else if (!strcmp(words[i], "--patience"))
 			patience = strtoull(value, NULL, 0);
+		else if (!strcmp(words[i], "--slower"))
+			slower = strtoul(value, NULL, 0) ?: 1;
 		else if (!strcmp(words[i], "--modules"))
 			modules_folder = value;
 		else if (!strcmp(words[i], "--only"))
@@ -382,6 +395,7 @@ int main(int count, char **words)
 	}
 	printf("# fuzz --seed %llu\n", (unsigned long long)seed);
 	shared->has_compat = compat_is_there();
+	kernel_is_mended = is_mended();
 	if (replay_is_on())
 		return replay();
 	coverage_share();

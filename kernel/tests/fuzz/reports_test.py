@@ -14,7 +14,7 @@ FRAME = "=" * 66
 
 def race(writer, reader):
     return f"""[   12.345678] {FRAME}
-[   12.345679] BUG: KCSAN: data-race in {reader[0]} / {writer[0]}
+[   12.345679] BUG: KCSAN: data-race in {reader[0].split("+")[0]} / {writer[0].split("+")[0]}
 [   12.345680]
 [   12.345681] write to 0xffffffffc009a628 of 8 bytes by task 487 on cpu 0:
 """ + "".join(f"[   12.345682]  {name}\n" for name in writer) + """[   12.345683]
@@ -77,6 +77,18 @@ def race_of_the_clock():
     update = ["timekeeping_update+0x1/0x2", "hrtimer_interrupt+0x1/0x2"]
     equal("of the clock", judged(race(update, clock)), [(False, False)])
     equal("of a caller", judged(race(clock[2:], clock[2:])), [(True, True)])
+
+
+@test
+def races_on_the_kernels_own():
+    """Nor is one on NAPI's state or a sleeper's timer by the kernel's own two functions, but with a function of ours it is"""
+    poll = ["napi_complete_done+0x35/0x225", "cw_node_poll+0x978/0x990 [canwire]"]
+    schedule = ["napi_schedule_prep+0x67/0xb6", "cw_node_interrupt+0x49/0x62 [canwire]"]
+    expires = ["hrtimer_wakeup+0x23/0x3d", "__hrtimer_run_queues+0x10f/0x1b3"]
+    sleeps = ["schedule_hrtimeout_range_clock+0x101/0x16e", "napi_disable+0x8a/0xff", "cw_stop+0x57/0x7d [canwire]"]
+    equal("of NAPI", judged(race(schedule, poll)), [(False, False)])
+    equal("of a sleeper", judged(race(sleeps, expires)), [(False, False)])
+    equal("with ours", judged(race(schedule[1:], poll)), [(True, True)])
 
 
 @test

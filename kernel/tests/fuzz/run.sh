@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # run.sh KERNEL [NAME=VALUE...]: builds the modules for a kernel and runs the fuzzer on them in the lab's guest. KERNEL:
 # 6.12, 6.12-rt, 6.1, 6.1-rt, or the build tree of a kernel. Names: seconds (60), seed (2014), cpus (2), fail_nth (empty),
-# patience (seconds until a call hangs: 60), line (the name of the result: KERNEL), replay (calls as a report prints them
+# patience (seconds until a call hangs: 60), slower (bit rates are divided by it: 1), line (the name of the result: KERNEL), replay (calls as a report prints them
 # after this word: they are made again by one thread and printed, nothing else). The result is
 # target/fuzz/results/LINE-CPUS.toml. With the same seed each thread draws the same values.
 set -e
@@ -11,11 +11,11 @@ root=$(cd "$tests/../../.." && pwd)
 canter=${CANTER:-${CARGO_TARGET_DIR:-$root/target}/debug/canter}
 kernel=$1
 shift
-seconds=60 seed=2014 cpus=2 fail_nth='' patience=60 replay='' line=${kernel##*/}
+seconds=60 seed=2014 cpus=2 fail_nth='' patience=60 slower=1 replay='' line=${kernel##*/}
 for word; do
 	case ${word%%=*} in
-	seconds | seed | cpus | fail_nth | patience | replay | line) declare "$word" ;;
-	*) echo "run.sh: $word: unknown (seconds seed cpus fail_nth patience replay line)" >&2; exit 2 ;;
+	seconds | seed | cpus | fail_nth | patience | slower | replay | line) declare "$word" ;;
+	*) echo "run.sh: $word: unknown (seconds seed cpus fail_nth patience slower replay line)" >&2; exit 2 ;;
 	esac
 done
 
@@ -83,4 +83,5 @@ minutes=$(((seconds * 3 + patience * 4) / 60 + 20))
 "$canter" lab --quiet --kernel "$kernel" --cpus "$processors" --append "$words" --timeout "${minutes}m" \
 	--console "$share/results/$line-$cpus.console" --share "$root/target" -- \
 	/usr/bin/python3 "$tests/guest.py" "$share/fuzz" "$share/$line/modules" "$share/results/$line-$cpus.toml" \
-	"line=$line" "revision=$revision" "seed=$seed" "seconds=$seconds" "patience=$patience" ${fail_nth:+fail_nth=1} ${replay:+"replay=$replay"}
+	"line=$line" "revision=$revision" "seed=$seed" "seconds=$seconds" "patience=$patience" \
+	"slower=$slower" ${fail_nth:+fail_nth=1} ${replay:+"replay=$replay"}

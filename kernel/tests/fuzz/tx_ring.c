@@ -85,8 +85,7 @@ long send_by_ring(struct worker *worker, const struct row *row)
 	(void)row;
 	if (fd < 0)
 		return -errno;
-	if (one_in(worker, 2))
-		setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one));
+	bypass_queue(worker, fd);
 	if (one_in(worker, 2))	/* drops what has a wrong length instead of stopping there */
 		setsockopt(fd, SOL_PACKET, PACKET_LOSS, &one, sizeof(one));
 	ring = map_ring(fd);

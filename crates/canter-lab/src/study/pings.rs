@@ -37,7 +37,7 @@ pub fn measure(
     let ethernet = if loads.iter().any(|load| load.is_ethernet()) { Ethernet::of_lab()? } else { None };
     let mut numbers = 0..;
     for load in loads {
-        for tuning in &plan.tuning {
+        for &tuning in &plan.tuning {
             for pair in &plan.pairs {
                 let number = numbers.next().unwrap_or_default();
                 if known.contains(&number) {
@@ -52,8 +52,8 @@ pub fn measure(
                     }
                     measured => measured?,
                 };
-                let (load, variant) = (load.name().to_owned(), tuning.clone());
-                let label = [&pair.method, "load", &load, tuning].join(" ");
+                let (load, variant) = (load.name().to_owned(), tuning.to_string());
+                let label = [&pair.method, "load", &load, &variant].join(" ");
                 let condition = Condition { load, variant, ..one.condition };
                 let one = Series { quantity: "round-trip".to_owned(), condition, ..one };
                 done(number, label.trim_end(), one);
@@ -66,11 +66,10 @@ pub fn measure(
 fn tuned_ping(
     plan: &PingPlan,
     pair: &PingPair,
-    tuning: &str,
+    tuning: Tuning,
     load: Load,
     ethernet: Option<&Ethernet>,
 ) -> failure::Result<Series> {
-    let tuning: Tuning = tuning.parse().map_err(Failure::failed)?;
     let _tuned = tuning.apply(&[&pair.from, &pair.to])?;
     let _running = load::start(load, None, ethernet, Part::Both)?;
     ping(plan, pair)

@@ -1,6 +1,6 @@
 //! The plan of a latency study: every combination of its conditions is a case and makes a series.
 
-use super::{load::Load, rules::Rules};
+use super::{load::Load, rules::Rules, tuning::Tuning};
 use canter_cli::duration;
 use canter_measure::result::Condition;
 use canter_route::traffic::random::SEED;
@@ -37,9 +37,9 @@ pub struct LatencyFile {
     /// The priority of user-space gateways under SCHED_FIFO; 0: none.
     #[serde(default)]
     realtime: u8,
-    /// The priorities of the gateway's interrupt threads on RT kernels; 0: unchanged.
-    #[serde(default = "as_they_are")]
-    irq_priorities: Vec<u8>,
+    /// The kernel settings of the gateway's machine.
+    #[serde(default = "as_it_is")]
+    tuning: Vec<Tuning>,
     /// Whether the latencies are also stored in order of time.
     #[serde(default)]
     timeline: bool,
@@ -85,8 +85,8 @@ fn nothing() -> String {
     "0ns".to_owned()
 }
 
-fn as_they_are() -> Vec<u8> {
-    vec![0]
+pub fn as_it_is() -> Vec<Tuning> {
+    vec![Tuning::Usual]
 }
 
 /// Gateways to measure, one after the other, under every combination of the conditions.
@@ -97,7 +97,7 @@ pub struct LatencyPlan {
     loads: Vec<Load>,
     rules: Vec<Rules>,
     lens: Vec<u8>,
-    irq_priorities: Vec<u8>,
+    tuning: Vec<Tuning>,
     pub count: u64,
     pub fd: bool,
     pub gap_ns: u64,
@@ -117,7 +117,7 @@ pub struct Case {
     pub load: Load,
     pub rules: Rules,
     pub len: u8,
-    pub irq_priority: u8,
+    pub tuning: Tuning,
 }
 
 impl LatencyFile {
@@ -146,7 +146,7 @@ impl LatencyFile {
             seed: SEED,
             methods: self.methods,
             lens: self.lens,
-            irq_priorities: self.irq_priorities,
+            tuning: self.tuning,
             count: self.count,
             fd: self.fd,
             realtime: self.realtime,
@@ -164,14 +164,14 @@ impl LatencyPlan {
             for &traffic in &self.traffic {
                 for rules in &self.rules {
                     for &len in &self.lens {
-                        for &irq_priority in &self.irq_priorities {
+                        for &tuning in &self.tuning {
                             cases.extend(self.methods.iter().map(|method| Case {
                                 method: method.clone(),
                                 traffic,
                                 load,
                                 rules: rules.clone(),
                                 len,
-                                irq_priority,
+                                tuning,
                             }));
                         }
                     }
@@ -192,9 +192,9 @@ impl Case {
     pub fn mark(&self, condition: &mut Condition) {
         condition.load = self.load.name().to_owned();
         self.rules.mark(condition);
-        if self.irq_priority > 0 {
+        if self.tuning != Tuning::Usual {
             let separator = if condition.variant.is_empty() { "" } else { ", " };
-            condition.variant += &format!("{separator}interrupt priority {}", self.irq_priority);
+            condition.variant += &format!("{separator}{}", self.tuning);
         }
     }
 
@@ -207,8 +207,8 @@ impl Case {
         if self.rules != Rules::All {
             words.push(self.rules.to_string());
         }
-        if self.irq_priority > 0 {
-            words.push(format!("interrupt priority {}", self.irq_priority));
+        if self.tuning != Tuning::Usual {
+            words.push(self.tuning.to_string());
         }
         words.push(format!("{} bytes", self.len));
         words.join(", ")

@@ -43,8 +43,8 @@ pub struct Order {
     pub load: Load,
     /// The priority of user-space gateways under SCHED_FIFO; 0: none.
     pub realtime: u8,
-    /// The priority of the threads of the gateway's interrupts; 0: unchanged.
-    pub irq_priority: u8,
+    /// The kernel's setting for the gateway's interfaces.
+    pub tuning: Tuning,
     /// Whether the gateway forwards FD frames.
     pub fd: bool,
 }
@@ -183,11 +183,7 @@ impl Side for Local {
             self.prepare_ethernet()?;
         }
         self.fit(order)?;
-        let tuning = match order.irq_priority {
-            0 => Tuning::Usual,
-            priority => Tuning::InterruptPriority(priority),
-        };
-        let tuned = tuning.apply(&[&self.place.input, &self.place.output])?;
+        let tuned = order.tuning.apply(&[&self.place.input, &self.place.output])?;
         let via = make_hops(&rules)?;
         let file = rule_file(&rules, &self.place)?;
         let start = || start(&self.place, order, &rules, file.as_ref().map(tempfile::NamedTempFile::path));

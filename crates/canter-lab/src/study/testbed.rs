@@ -266,7 +266,7 @@ impl Bed {
             rules: case.rules.to_string(),
             load: case.load,
             realtime: plan.realtime,
-            irq_priority: case.irq_priority,
+            tuning: case.tuning,
             fd: plan.fd,
         };
         match side.begin(&order) {

@@ -1,68 +1,140 @@
 //! Kernel settings that a study changes for some series and then restores: the priority of the controllers' interrupts,
-//! whether canchar's are threads, and the number of frames that the network stack handles at a time.
+//! whether canchar's and NAPI's work is done by threads, and the number of frames that the network stack handles at a time.
 
 use super::ethernet::run;
 use canter_cli::failure::{self, Failure};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
 /// The priority under SCHED_FIFO that Linux gives to interrupt threads.
 const USUAL_PRIORITY: u8 = 50;
-/// The number of frames that the network's soft interrupt handles before it yields the processor.
-const NETDEV_BUDGET: &str = "/proc/sys/net/core/netdev_budget";
+/// How to write a tuning.
+pub const TUNINGS: &str =
+    "irq-priority=1…99, threads=1…99, napi=softirq, napi=1…99, netdev-budget=N, dev-weight=N or \"\"";
 
-/// A change of a kernel setting: `irq-priority=90`, `threads=60`, `netdev-budget=30`, or empty: no change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A change of a kernel setting: `irq-priority=90`, `threads=60`, `napi=80`, `netdev-budget=30`, or empty: no change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tuning {
+    #[default]
     Usual,
     /// The priority of interrupt threads, 1…99; only where interrupts are threads (PREEMPT_RT).
     InterruptPriority(u8),
     /// All interrupt handlers are threads of this priority, canchar's by request; `None`: as usual.
     Threads(Option<u8>),
-    NetdevBudget(u32),
+    /// NAPI's work is done by a thread of this priority for each interface; `None`: in the soft interrupt.
+    Napi(Option<u8>),
+    Frames(FrameLimit, u32),
+}
+
+/// A limit of the frames that the network stack handles at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameLimit {
+    /// The frames that a soft interrupt handles before it yields the processor.
+    NetdevBudget,
+    /// The frames of drivers without NAPI that are taken from their queue before others have their turn.
+    DevWeight,
+}
+
+impl FrameLimit {
+    const ALL: [Self; 2] = [Self::NetdevBudget, Self::DevWeight];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::NetdevBudget => "netdev-budget",
+            Self::DevWeight => "dev-weight",
+        }
+    }
+
+    fn path(self) -> String {
+        format!("/proc/sys/net/core/{}", self.name().replace('-', "_"))
+    }
+
+    fn value(self) -> failure::Result<u32> {
+        let path = self.path();
+        let failed = |why: String| Failure::failed(format!("study: {path}: {why}"));
+        let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+        text.trim().parse().map_err(|_| failed(format!("\"{}\" is not a number", text.trim())))
+    }
 }
 
 impl FromStr for Tuning {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("\"{text}\": not a tuning (irq-priority=1…99, threads=1…99, netdev-budget=N or \"\")");
+        let wrong = || format!("\"{text}\": not a tuning ({TUNINGS})");
         let (name, value) = match text.split_once('=') {
             None if text.is_empty() => return Ok(Self::Usual),
+            Some(("napi", "softirq")) => return Ok(Self::Napi(None)),
             None => return Err(wrong()),
             Some((name, value)) => (name, value.parse::<u32>().map_err(|_| wrong())?),
         };
-        match (name, u8::try_from(value)) {
-            ("irq-priority", Ok(priority @ 1..=99)) => Ok(Self::InterruptPriority(priority)),
-            ("threads", Ok(priority @ 1..=99)) => Ok(Self::Threads(Some(priority))),
-            ("netdev-budget", _) if value > 0 => Ok(Self::NetdevBudget(value)),
+        if let Some(limit) = FrameLimit::ALL.into_iter().find(|limit| limit.name() == name && value > 0) {
+            return Ok(Self::Frames(limit, value));
+        }
+        let priority =
+            u8::try_from(value).ok().filter(|priority| (1..=99).contains(priority)).ok_or_else(wrong)?;
+        match name {
+            "irq-priority" => Ok(Self::InterruptPriority(priority)),
+            "threads" => Ok(Self::Threads(Some(priority))),
+            "napi" => Ok(Self::Napi(Some(priority))),
             _ => Err(wrong()),
         }
     }
 }
 
+impl fmt::Display for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usual | Self::Threads(None) => Ok(()),
+            Self::InterruptPriority(priority) => write!(f, "irq-priority={priority}"),
+            Self::Threads(Some(priority)) => write!(f, "threads={priority}"),
+            Self::Napi(None) => f.write_str("napi=softirq"),
+            Self::Napi(Some(priority)) => write!(f, "napi={priority}"),
+            Self::Frames(limit, value) => write!(f, "{}={value}", limit.name()),
+        }
+    }
+}
+
+impl Serialize for Tuning {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tuning {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
 /// A changed setting; dropping this restores it.
 #[must_use]
+#[derive(Default)]
 pub struct Tuned {
-    undo: Option<Tuning>,
-    interfaces: Vec<String>,
+    undo: Vec<(Tuning, Vec<String>)>,
 }
 
 impl Tuning {
     /// Changes the setting for these interfaces.
     pub fn apply(self, interfaces: &[&str]) -> failure::Result<Tuned> {
+        let all = || interfaces.iter().map(|&name| name.to_owned()).collect();
         let undo = match self {
-            Self::Usual => None,
-            Self::InterruptPriority(_) => Some(Self::InterruptPriority(USUAL_PRIORITY)),
-            Self::Threads(_) => Some(Self::Threads(None)),
-            Self::NetdevBudget(_) => Some(Self::NetdevBudget(netdev_budget()?)),
+            Self::Usual => Vec::new(),
+            Self::InterruptPriority(_) => vec![(Self::InterruptPriority(USUAL_PRIORITY), all())],
+            Self::Threads(_) => vec![(Self::Threads(None), all())],
+            Self::Napi(_) => interfaces
+                .iter()
+                .map(|&name| Ok((napi(name)?, vec![name.to_owned()])))
+                .collect::<failure::Result<_>>()?,
+            Self::Frames(limit, _) => vec![(Self::Frames(limit, limit.value()?), Vec::new())],
         };
+        let tuned = Tuned { undo };
         self.set(interfaces)?;
-        Ok(Tuned { undo, interfaces: interfaces.iter().map(|&name| name.to_owned()).collect() })
+        Ok(tuned)
     }
 
     fn set(self, interfaces: &[&str]) -> failure::Result<()> {
@@ -70,26 +142,62 @@ impl Tuning {
             Self::Usual => Ok(()),
             Self::InterruptPriority(priority) => set_interrupt_priority(interfaces, priority),
             Self::Threads(priority) => set_threads(interfaces, priority),
-            Self::NetdevBudget(frames) => fs::write(NETDEV_BUDGET, frames.to_string())
-                .map_err(|error| Failure::unable(format!("{NETDEV_BUDGET}: {error}"))),
+            Self::Napi(priority) => interfaces.iter().try_for_each(|name| set_napi(name, priority)),
+            Self::Frames(limit, frames) => fs::write(limit.path(), frames.to_string())
+                .map_err(|error| Failure::unable(format!("{}: {error}", limit.path()))),
         }
     }
 }
 
 impl Drop for Tuned {
     fn drop(&mut self) {
-        let interfaces: Vec<&str> = self.interfaces.iter().map(String::as_str).collect();
-        let undone = self.undo.map_or(Ok(()), |undo| undo.set(&interfaces));
-        if let Err(why) = undone {
-            eprintln!("canter: study: restore a kernel setting: {why}");
+        for (tuning, interfaces) in &self.undo {
+            let interfaces: Vec<&str> = interfaces.iter().map(String::as_str).collect();
+            if let Err(why) = tuning.set(&interfaces) {
+                eprintln!("canter: study: restore a kernel setting: {why}");
+            }
         }
     }
 }
 
-fn netdev_budget() -> failure::Result<u32> {
-    let failed = |why: String| Failure::failed(format!("study: {NETDEV_BUDGET}: {why}"));
-    let text = fs::read_to_string(NETDEV_BUDGET).map_err(|error| failed(error.to_string()))?;
-    text.trim().parse().map_err(|_| failed(format!("\"{}\" is not a number", text.trim())))
+fn threaded(interface: &str) -> PathBuf {
+    Path::new("/sys/class/net").join(interface).join("threaded")
+}
+
+/// How NAPI works for an interface.
+fn napi(interface: &str) -> failure::Result<Tuning> {
+    let path = threaded(interface);
+    let text = fs::read_to_string(&path).map_err(|error| {
+        Failure::unable(format!("{}: {error} (a device of canchar has no NAPI)", path.display()))
+    })?;
+    if text.trim() == "0" {
+        return Ok(Tuning::Napi(None));
+    }
+    let threads = threads(|name| is_napi_of(name, interface));
+    Ok(Tuning::Napi(threads.first().and_then(|process| real_time_priority(process))))
+}
+
+/// The field `rt_priority` of `/proc/PID/stat` (proc_pid_stat(5)).
+fn real_time_priority(process: &str) -> Option<u8> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(37)?.parse().ok().filter(|&priority| priority > 0)
+}
+
+fn set_napi(interface: &str, priority: Option<u8>) -> failure::Result<()> {
+    let path = threaded(interface);
+    fs::write(&path, if priority.is_some() { "1" } else { "0" }).map_err(|error| {
+        Failure::unable(format!("{}: {error} (its driver may have no NAPI)", path.display()))
+    })?;
+    let Some(priority) = priority else { return Ok(()) };
+    let threads = threads(|name| is_napi_of(name, interface));
+    if threads.is_empty() {
+        return Err(Failure::unable(format!("{interface}: no thread napi/{interface}-N has started")));
+    }
+    set_priority(&threads, priority)
+}
+
+fn set_priority(threads: &[String], priority: u8) -> failure::Result<()> {
+    threads.iter().try_for_each(|process| run(&["chrt", "-f", "-p", &priority.to_string(), process]))
 }
 
 /// Puts the handlers of canchar devices into threads of this priority, and gives it to the threads of the others.
@@ -122,7 +230,7 @@ fn set_interrupt_priority(interfaces: &[&str], priority: u8) -> failure::Result<
             "{whose}: interrupts are not threads here (they are on PREEMPT_RT, for socket interfaces)"
         )));
     }
-    threads.iter().try_for_each(|process| run(&["chrt", "-f", "-p", &priority.to_string(), process]))
+    set_priority(&threads, priority)
 }
 
 /// Without this check, a driver's thread for other work could be mistaken for an interrupt thread.
@@ -135,13 +243,22 @@ fn handlers_are_threads() -> bool {
 
 /// The process numbers of the threads that do the work of these interfaces' interrupts.
 fn interrupt_threads(interfaces: &[&str], handlers_are_threads: bool) -> Vec<String> {
-    let is_theirs = |folder: &PathBuf| {
-        let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
-        interfaces.iter().any(|interface| is_thread_of(name.trim(), interface, handlers_are_threads))
-    };
+    threads(|name| interfaces.iter().any(|interface| is_thread_of(name, interface, handlers_are_threads)))
+}
+
+/// The process numbers of the threads with such a name.
+fn threads(is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+    let named =
+        |folder: &PathBuf| fs::read_to_string(folder.join("comm")).is_ok_and(|name| is_meant(name.trim()));
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
-    let theirs = folders.filter(is_theirs);
-    theirs.filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())).collect()
+    let meant = folders.filter(named);
+    meant.filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())).collect()
+}
+
+/// Whether a thread does NAPI's work of an interface (`napi/wcan3-8193`).
+fn is_napi_of(thread: &str, interface: &str) -> bool {
+    let napi = thread.strip_prefix("napi/").and_then(|rest| rest.rsplit_once('-'));
+    napi.is_some_and(|(name, _)| name == interface)
 }
 
 /// Whether a thread's name is that of an interface's interrupt (`irq/23-can3`; `irq/canchar0` of a device whose handler is
@@ -149,8 +266,7 @@ fn interrupt_threads(interfaces: &[&str], handlers_are_threads: bool) -> Vec<Str
 fn is_thread_of(thread: &str, interface: &str, handlers_are_threads: bool) -> bool {
     let interrupt = thread.strip_prefix("irq/");
     let action = interrupt.and_then(|rest| rest.split_once('-'));
-    let napi = thread.strip_prefix("napi/").and_then(|rest| rest.rsplit_once('-'));
-    napi.is_some_and(|(name, _)| name == interface)
+    is_napi_of(thread, interface)
         || interrupt.is_some() && interrupt == interface.strip_prefix("/dev/")
         || handlers_are_threads && action.is_some_and(|(_, action)| action == interface)
 }
@@ -163,8 +279,19 @@ mod tests {
     fn a_tuning_is_a_name_and_a_number() {
         assert_eq!("".parse(), Ok(Tuning::Usual));
         assert_eq!("irq-priority=90".parse(), Ok(Tuning::InterruptPriority(90)));
-        assert_eq!("netdev-budget=30".parse(), Ok(Tuning::NetdevBudget(30)));
+        assert_eq!("netdev-budget=30".parse(), Ok(Tuning::Frames(FrameLimit::NetdevBudget, 30)));
         assert_eq!("threads=60".parse(), Ok(Tuning::Threads(Some(60))));
+        for text in [
+            "",
+            "irq-priority=90",
+            "threads=60",
+            "napi=softirq",
+            "napi=80",
+            "netdev-budget=1",
+            "dev-weight=1",
+        ] {
+            assert_eq!(text.parse::<Tuning>().map(|tuning| tuning.to_string()).as_deref(), Ok(text));
+        }
         for wrong in [
             "irq-priority=100",
             "irq-priority=0",
@@ -172,6 +299,9 @@ mod tests {
             "threads",
             "netdev-budget=0",
             "netdev-budget",
+            "napi=0",
+            "napi",
+            "dev-weight=0",
             "budget=1",
             "=3",
         ] {
