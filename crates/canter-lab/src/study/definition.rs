@@ -77,13 +77,15 @@ pub enum Bus {
     Wire,
     /// QEMU's CAN bus as in sja1000, with canprobe as the instrument.
     Probe,
+    /// QEMU's CAN bus between CAN FD cards, whose driver has NAPI; for the analyzer.
+    Fd,
 }
 
 impl Bus {
     /// The lab's module for the bus or its instrument.
     pub fn module(self) -> Option<&'static str> {
         match self {
-            Self::Sja1000 => None,
+            Self::Sja1000 | Self::Fd => None,
             Self::Wire => Some("canwire"),
             Self::Probe => Some("canprobe"),
         }
@@ -302,6 +304,9 @@ impl Study {
         if matches!(&kind, Kind::Latency(plan) if plan.handler.is_some()) && lab.bus != Bus::Probe {
             return Err(wrong("handler: needs bus = \"probe\"".to_owned()));
         }
+        if lab.bus == Bus::Fd && !lab.analyzer {
+            return Err(wrong("[lab] bus = \"fd\": needs analyzer = true".to_owned()));
+        }
         if lab.analyzer {
             refuse_analyzer(&lab, &kind).map_err(|reason| wrong(format!("[lab] analyzer: {reason}")))?;
         }
@@ -386,7 +391,7 @@ fn refuse_analyzer(lab: &Lab, kind: &Kind) -> Result<(), String> {
         return Err("measures traffic = [\"one-at-a-time\"] only".to_owned());
     }
     if lab.bus == Bus::Probe || lab.clock == ClockName::Real {
-        return Err("needs bus = \"sja1000\" or \"wire\", and clock = \"virtual\"".to_owned());
+        return Err("needs bus = \"sja1000\", \"wire\" or \"fd\", and clock = \"virtual\"".to_owned());
     }
     Ok(())
 }

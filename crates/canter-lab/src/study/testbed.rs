@@ -89,6 +89,7 @@ fn sides(study: &Study) -> (Bed, Place) {
     if study.lab.analyzer {
         let interfaces = match (study.lab.bus, &study.lab.canchar) {
             (Bus::Wire, _) => ["wcan0", "wcan2", "wcan3", "wcan4"],
+            (Bus::Fd, _) => ["can5", "can2", "can7", "can8"],
             (_, None) => ["can0", "can2", "can3", "can4"],
             (_, Some(_)) => ["can0", "can2", "/dev/canchar0", "/dev/canchar1"],
         };

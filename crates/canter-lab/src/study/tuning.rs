@@ -13,8 +13,7 @@ use std::{
 /// The priority under SCHED_FIFO that Linux gives to interrupt threads.
 const USUAL_PRIORITY: u8 = 50;
 /// How to write a tuning.
-pub const TUNINGS: &str =
-    "irq-priority=1…99, threads=1…99, napi=softirq, napi=1…99, netdev-budget=N, dev-weight=N or \"\"";
+pub const TUNINGS: &str = "irq-priority=1…99, threads=1…99, napi=softirq, napi=thread, napi=1…99, netdev-budget=N, dev-weight=N or \"\"";
 
 /// A change of a kernel setting: `irq-priority=90`, `threads=60`, `napi=80`, `netdev-budget=30`, or empty: no change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,9 +24,18 @@ pub enum Tuning {
     InterruptPriority(u8),
     /// All interrupt handlers are threads of this priority, canchar's by request; `None`: as usual.
     Threads(Option<u8>),
-    /// NAPI's work is done by a thread of this priority for each interface; `None`: in the soft interrupt.
-    Napi(Option<u8>),
+    Napi(Napi),
     Frames(FrameLimit, u32),
+}
+
+/// Who does NAPI's work of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Napi {
+    SoftInterrupt,
+    /// A thread of its own, without a real-time priority, as the kernel starts it.
+    Thread,
+    /// A thread of its own under SCHED_FIFO.
+    Fifo(u8),
 }
 
 /// A limit of the frames that the network stack handles at a time.
@@ -68,7 +76,8 @@ impl FromStr for Tuning {
         let wrong = || format!("\"{text}\": not a tuning ({TUNINGS})");
         let (name, value) = match text.split_once('=') {
             None if text.is_empty() => return Ok(Self::Usual),
-            Some(("napi", "softirq")) => return Ok(Self::Napi(None)),
+            Some(("napi", "softirq")) => return Ok(Self::Napi(Napi::SoftInterrupt)),
+            Some(("napi", "thread")) => return Ok(Self::Napi(Napi::Thread)),
             None => return Err(wrong()),
             Some((name, value)) => (name, value.parse::<u32>().map_err(|_| wrong())?),
         };
@@ -80,7 +89,7 @@ impl FromStr for Tuning {
         match name {
             "irq-priority" => Ok(Self::InterruptPriority(priority)),
             "threads" => Ok(Self::Threads(Some(priority))),
-            "napi" => Ok(Self::Napi(Some(priority))),
+            "napi" => Ok(Self::Napi(Napi::Fifo(priority))),
             _ => Err(wrong()),
         }
     }
@@ -92,8 +101,9 @@ impl fmt::Display for Tuning {
             Self::Usual | Self::Threads(None) => Ok(()),
             Self::InterruptPriority(priority) => write!(f, "irq-priority={priority}"),
             Self::Threads(Some(priority)) => write!(f, "threads={priority}"),
-            Self::Napi(None) => f.write_str("napi=softirq"),
-            Self::Napi(Some(priority)) => write!(f, "napi={priority}"),
+            Self::Napi(Napi::SoftInterrupt) => f.write_str("napi=softirq"),
+            Self::Napi(Napi::Thread) => f.write_str("napi=thread"),
+            Self::Napi(Napi::Fifo(priority)) => write!(f, "napi={priority}"),
             Self::Frames(limit, value) => write!(f, "{}={value}", limit.name()),
         }
     }
@@ -142,7 +152,7 @@ impl Tuning {
             Self::Usual => Ok(()),
             Self::InterruptPriority(priority) => set_interrupt_priority(interfaces, priority),
             Self::Threads(priority) => set_threads(interfaces, priority),
-            Self::Napi(priority) => interfaces.iter().try_for_each(|name| set_napi(name, priority)),
+            Self::Napi(who) => interfaces.iter().try_for_each(|name| set_napi(name, who)),
             Self::Frames(limit, frames) => fs::write(limit.path(), frames.to_string())
                 .map_err(|error| Failure::unable(format!("{}: {error}", limit.path()))),
         }
@@ -171,10 +181,11 @@ fn napi(interface: &str) -> failure::Result<Tuning> {
         Failure::unable(format!("{}: {error} (a device of canchar has no NAPI)", path.display()))
     })?;
     if text.trim() == "0" {
-        return Ok(Tuning::Napi(None));
+        return Ok(Tuning::Napi(Napi::SoftInterrupt));
     }
     let threads = threads(|name| is_napi_of(name, interface));
-    Ok(Tuning::Napi(threads.first().and_then(|process| real_time_priority(process))))
+    let priority = threads.first().and_then(|process| real_time_priority(process));
+    Ok(Tuning::Napi(priority.map_or(Napi::Thread, Napi::Fifo)))
 }
 
 /// The field `rt_priority` of `/proc/PID/stat` (proc_pid_stat(5)).
@@ -183,17 +194,22 @@ fn real_time_priority(process: &str) -> Option<u8> {
     text.rsplit_once(')')?.1.split_whitespace().nth(37)?.parse().ok().filter(|&priority| priority > 0)
 }
 
-fn set_napi(interface: &str, priority: Option<u8>) -> failure::Result<()> {
+fn set_napi(interface: &str, who: Napi) -> failure::Result<()> {
     let path = threaded(interface);
-    fs::write(&path, if priority.is_some() { "1" } else { "0" }).map_err(|error| {
+    fs::write(&path, if who == Napi::SoftInterrupt { "0" } else { "1" }).map_err(|error| {
         Failure::unable(format!("{}: {error} (its driver may have no NAPI)", path.display()))
     })?;
-    let Some(priority) = priority else { return Ok(()) };
+    if who == Napi::SoftInterrupt {
+        return Ok(());
+    }
     let threads = threads(|name| is_napi_of(name, interface));
     if threads.is_empty() {
         return Err(Failure::unable(format!("{interface}: no thread napi/{interface}-N has started")));
     }
-    set_priority(&threads, priority)
+    match who {
+        Napi::Fifo(priority) => set_priority(&threads, priority),
+        _ => threads.iter().try_for_each(|process| run(&["chrt", "-o", "-p", "0", process])),
+    }
 }
 
 fn set_priority(threads: &[String], priority: u8) -> failure::Result<()> {
@@ -286,6 +302,7 @@ mod tests {
             "irq-priority=90",
             "threads=60",
             "napi=softirq",
+            "napi=thread",
             "napi=80",
             "netdev-budget=1",
             "dev-weight=1",

@@ -121,8 +121,8 @@ pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
     let mut boots: Vec<((Lab, u32), Boot)> = Vec::new();
     for unit in units {
         let kernel = unit.kernel.clone().unwrap_or_default();
-        // Wires exist in addition to the cards; the instrument on cards needs a separate machine.
-        let bus = if unit.study.lab.bus == Bus::Probe { Bus::Probe } else { Bus::default() };
+        // Wires exist in addition to the cards; the instrument on cards and CAN FD cards need a separate machine.
+        let bus = if unit.study.lab.bus == Bus::Wire { Bus::default() } else { unit.study.lab.bus };
         let lab = Lab { kernels: vec![kernel.clone()], bus, boots: 1, ..unit.study.lab.clone() };
         let key = (lab, unit.boot);
         let boot = match boots.iter_mut().find(|(other, _)| *other == key) {
@@ -151,6 +151,9 @@ pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
     Ok(boots.into_iter().map(|(_, boot)| boot).collect())
 }
 
+/// The cards that have the interfaces can5…can8.
+const FD_CARDS: u8 = 2;
+
 pub fn needs_ethernet(kind: &Kind) -> bool {
     match kind {
         Kind::Latency(plan) => plan.needs_ethernet(),
@@ -175,6 +178,7 @@ fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
         cpus: lab.cpus,
         modules: canchar.into_iter().collect(),
         append: lab.append.clone(),
+        fd_cards: if lab.bus == Bus::Fd { FD_CARDS } else { 0 },
         analyzer: lab.analyzer,
         timeout: TIMEOUT,
         ..Machine::default()
