@@ -1,5 +1,5 @@
 //@ machine: --bus wire --canchar wcan1,wcan3
-//@ also: all --kernel 7.3 --bus wire --canchar wcan1,wcan3
+//@ also: gate --kernel 7.3 --bus wire --canchar wcan1,wcan3
 //@ also: all --kernel 7.3-rt --bus wire --canchar wcan1,wcan3
 //! canchar's methods keep their promises on nodes of a virtual wire, where a frame takes time.
 
