@@ -26,7 +26,7 @@ pub const CHECKS: &[Check] = &[
     },
     Check {
         name: "thread-priority",
-        about: "interrupt threads on PREEMPT_RT that wait for other threads",
+        about: "threads of interrupts and of NAPI on PREEMPT_RT that wait for other threads",
         cost: Cost::Latency,
         look: thread_priority,
     },
@@ -164,12 +164,26 @@ fn affinity(machine: &Machine) -> Vec<Symptom> {
     if processors < 2 { Vec::new() } else { machine.interfaces.iter().filter_map(symptom).collect() }
 }
 
-/// The thread of an interrupt on PREEMPT_RT.
+/// The thread of an interrupt on PREEMPT_RT, or of an interface's NAPI.
 struct Thread {
     process: String,
-    /// The thread's name: `irq/23-can0`.
+    /// The thread's name: `irq/23-can0`, `napi/can5-8193`.
     name: String,
     priority: u32,
+}
+
+impl Thread {
+    /// The interface whose NAPI the thread serves.
+    fn napi(&self) -> Option<&str> {
+        Some(self.name.strip_prefix("napi/")?.rsplit_once('-')?.0)
+    }
+
+    fn priority_in_words(&self) -> String {
+        match self.priority {
+            0 => "no real-time priority".to_owned(),
+            priority => format!("priority {priority}"),
+        }
+    }
 }
 
 fn threads(machine: &Machine) -> Vec<Thread> {
@@ -178,8 +192,16 @@ fn threads(machine: &Machine) -> Vec<Thread> {
         let stat = machine.text(&format!("proc/{process}/stat"))?;
         // proc(5): field 40 is rt_priority; the fields are counted after the name, which may have spaces.
         let priority = stat.rsplit_once(')')?.1.split_whitespace().nth(40 - 3)?.parse().ok()?;
+        let thread = Thread { process, name, priority };
+        // An interface keeps its thread when NAPI's work is in the soft interrupt again.
+        let works = |interface| {
+            machine
+                .text(&format!("sys/class/net/{interface}/threaded"))
+                .is_some_and(|text| text.trim() != "0")
+        };
         // irq/23-s-can0 runs only if a handler has a second half, and then after the first half.
-        (name.starts_with("irq/") && !name.contains("-s-")).then_some(Thread { process, name, priority })
+        let serves_interrupts = thread.name.starts_with("irq/") && !thread.name.contains("-s-");
+        (serves_interrupts || thread.napi().is_some_and(works)).then_some(thread)
     };
     let processes = machine.list("proc", "").into_iter().filter(|name| name.parse::<u32>().is_ok());
     processes.filter_map(thread).collect()
@@ -201,10 +223,11 @@ fn thread_priority(machine: &Machine) -> Vec<Symptom> {
         .collect();
     let interface_of = |thread: &Thread| {
         let device = thread.name.split_once('-')?.1;
-        names
-            .iter()
-            .find(|(_, names)| names.iter().any(|name| name == device))
-            .map(|(interface, _)| *interface)
+        let is_whose = |(interface, names): &&(&str, Vec<String>)| match thread.napi() {
+            Some(served) => served == *interface,
+            None => names.iter().any(|name| name == device),
+        };
+        names.iter().find(is_whose).map(|(interface, _)| *interface)
     };
     let urgent =
         threads.iter().filter(|thread| interface_of(thread).is_none()).max_by_key(|thread| thread.priority);
@@ -214,8 +237,11 @@ fn thread_priority(machine: &Machine) -> Vec<Symptom> {
         (thread.priority <= urgent.priority).then(|| Symptom {
             thing: name.into(),
             evidence: format!(
-                "{} has priority {}, {} has {}",
-                thread.name, thread.priority, urgent.name, urgent.priority
+                "{} has {}, {} has priority {}",
+                thread.name,
+                thread.priority_in_words(),
+                urgent.name,
+                urgent.priority
             ),
             reason: "at equal or lower priority its frames wait until the other handler has finished".into(),
             remedy: format!("chrt -f -p {} {}", (urgent.priority + 10).min(98), thread.process),
@@ -277,6 +303,27 @@ mod tests {
         let found = thread_priority(&machine(&root, vec![patient("can0")]));
         assert_eq!(found[0].remedy, "chrt -f -p 60 70");
         std::fs::write(root.path().join("proc/70/stat"), stat(60)).unwrap();
+        assert_eq!(thread_priority(&machine(&root, vec![patient("can0")])), []);
+    }
+
+    #[test]
+    fn a_thread_of_napi_without_a_priority_is_found_while_it_works() {
+        let stat = |priority: u32| format!("70 (napi) S {} {priority} 1 0", "0 ".repeat(36).trim());
+        let root = folder(&[
+            ("proc/version", "Linux version 6.12-rt SMP PREEMPT_RT Debian"),
+            ("proc/70/comm", "napi/can0-8193\n"),
+            ("proc/70/stat", &stat(0)),
+            ("proc/71/comm", "irq/24-eth0\n"),
+            ("proc/71/stat", &stat(50)),
+            ("sys/class/net/can0/threaded", "1\n"),
+        ]);
+        let found = thread_priority(&machine(&root, vec![patient("can0")]));
+        assert_eq!(
+            found[0].evidence,
+            "napi/can0-8193 has no real-time priority, irq/24-eth0 has priority 50"
+        );
+        assert_eq!(found[0].remedy, "chrt -f -p 60 70");
+        std::fs::write(root.path().join("sys/class/net/can0/threaded"), "0\n").unwrap();
         assert_eq!(thread_priority(&machine(&root, vec![patient("can0")])), []);
     }
 
