@@ -200,12 +200,18 @@ pub fn download(apt: &Apt, package: &str, folder: &Path, progress: &Progress) ->
     new.ok_or_else(|| lab_failure(format!("apt-get download {package}: no .deb in {}", folder.display())))
 }
 
-/// Downloads `package` and extracts it into `folder`.
-pub fn extract(apt: &Apt, package: &str, folder: &Path, progress: &Progress) -> Result<()> {
+/// Downloads `package` and extracts it into `folder`. Answers the file's name, which has the version, and its SHA-256:
+/// `linux-image-6.12.117+deb12-amd64_6.12.117-1_amd64.deb:9f86d0…`.
+pub fn extract(apt: &Apt, package: &str, folder: &Path, progress: &Progress) -> Result<String> {
     let deb = download(apt, package, folder, progress)?;
     let _step = progress.step(&format!("extracting {package}"));
-    run("dpkg-deb", &["-x", &deb.to_string_lossy(), &folder.to_string_lossy()], folder)?;
-    std::fs::remove_file(&deb).map_err(|e| lab_failure(format!("{}: remove: {e}", deb.display())))
+    let path = deb.to_string_lossy();
+    run("dpkg-deb", &["-x", &path, &folder.to_string_lossy()], folder)?;
+    let sum = run("sha256sum", &["--", &path], folder)?.stdout;
+    let sum = String::from_utf8_lossy(&sum).split(' ').next().unwrap_or_default().to_owned();
+    let name = deb.file_name().unwrap_or_default().to_string_lossy();
+    std::fs::remove_file(&deb).map_err(|e| lab_failure(format!("{}: remove: {e}", deb.display())))?;
+    Ok(format!("{name}:{sum}"))
 }
 
 fn debs(folder: &Path) -> Vec<PathBuf> {

@@ -38,6 +38,8 @@ pub struct Kernel {
     pub build_tree: Option<PathBuf>,
     /// The key that identifies the build.
     pub key: String,
+    /// The packages of the distribution with their hashes, as [`super::apt::extract`] answers them, by commas.
+    pub packages: String,
     /// The cache's entries that the machine uses: nobody removes these before the machine has ended.
     pub in_use: Vec<Entry>,
 }
@@ -142,7 +144,17 @@ impl Packed {
         }
         let index = Index::read(&modules.join(&release))?;
         let (modules, extra_modules) = (Some(modules), vec![]);
-        Ok(Kernel { release, image, modules, index, extra_modules, build_tree: None, key, in_use })
+        Ok(Kernel {
+            release,
+            image,
+            modules,
+            index,
+            extra_modules,
+            build_tree: None,
+            key,
+            packages: String::new(),
+            in_use,
+        })
     }
 }
 
@@ -161,7 +173,17 @@ fn from_build_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Ke
     if order.trim().is_empty() {
         let index = Index::builtin_only(&read("modules.builtin")?);
         let (modules, extra_modules, in_use) = (None, vec![], vec![]);
-        return Ok(Kernel { release, image, modules, index, extra_modules, build_tree, key, in_use });
+        return Ok(Kernel {
+            release,
+            image,
+            modules,
+            index,
+            extra_modules,
+            build_tree,
+            key,
+            packages: String::new(),
+            in_use,
+        });
     }
     let installed = cache.entry(&format!("builds/{release}-{key}"), progress, |new| {
         let _step = progress.step(&format!("installing the modules of {}", tree.display()));
@@ -170,7 +192,17 @@ fn from_build_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Ke
     let modules = installed.path().join("lib/modules");
     let index = Index::read(&modules.join(&release))?;
     let (modules, extra_modules, in_use) = (Some(modules), vec![], vec![installed]);
-    Ok(Kernel { release, image, modules, index, extra_modules, build_tree, key, in_use })
+    Ok(Kernel {
+        release,
+        image,
+        modules,
+        index,
+        extra_modules,
+        build_tree,
+        key,
+        packages: String::new(),
+        in_use,
+    })
 }
 
 /// A name for what a build tree boots: its image and the modules in modules.order, which change without the image.

@@ -105,6 +105,9 @@ impl Machine {
         })?;
         let mut machine = Self { accel, ..self.clone() };
         bring_up::adapt(&mut machine, &kernel);
+        if !kernel.packages.is_empty() {
+            machine.append.push(format!("canter.packages={}", kernel.packages));
+        }
         run.restore_or_boot(&machine, command, streams, progress)
     }
 

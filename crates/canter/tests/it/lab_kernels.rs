@@ -21,6 +21,24 @@ fn todays_kernels_boot_by_their_names() {
 
 #[test]
 #[ignore = "boots a guest: make test-all runs it"]
+fn a_kernel_s_packages_and_their_hashes_are_in_its_command_line() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut lab = lab(Path::new("/"), &["--kernel", "7.3"], &["cat /proc/cmdline"]);
+    let (stdout, _) = ended(lab.env("XDG_CACHE_HOME", cache.path()).output().unwrap(), 0);
+    let words = stdout.split_whitespace().find_map(|word| word.strip_prefix("canter.packages="));
+    let packages: Vec<&str> = words.expect("the word is there").split(',').collect();
+    let names = packages.iter().map(|package| package.split('_').next().unwrap_or_default());
+    let parts = names.map(|name| name.rsplit_once("-7.3.").unwrap_or_default().0);
+    assert_eq!(parts.collect::<Vec<_>>(), ["linux-binary", "linux-modules", "linux-base"], "{stdout}");
+    for package in packages {
+        let (name, sum) = package.split_once(':').expect("a hash follows");
+        assert!(name.ends_with("_amd64.deb"), "{package}");
+        assert!(sum.len() == 64 && sum.bytes().all(|byte| byte.is_ascii_hexdigit()), "{package}");
+    }
+}
+
+#[test]
+#[ignore = "boots a guest: make test-all runs it"]
 fn our_modules_are_built_and_loaded_on_the_newest_kernel() {
     for name in ["7.3", "7.3-rt"] {
         let options = ["--kernel", name, "--bus", "wire", "--canchar", "3,4"];

@@ -22,6 +22,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// The file of a tree with the names and hashes of its packages; those of older versions of canter have none.
+const PACKAGES: &str = "packages";
+
 /// The newest kernel of the series in the cache; if there is none, downloads the newest that is offered.
 pub fn find(series: &Series, cache: &Cache, progress: &Progress) -> Result<Kernel> {
     let tree = match cached(series, cache) {
@@ -36,10 +39,22 @@ pub fn find(series: &Series, cache: &Cache, progress: &Progress) -> Result<Kerne
     let index = Index::read(&at.join("lib/modules").join(&image.release))?;
     let image_path = at.join(if series.arch.unpacks() { "boot/vmlinux" } else { "boot/vmlinuz" });
     let key = key(&image_path);
+    let packages = fs::read_to_string(at.join(PACKAGES)).unwrap_or_default();
     let modules = Some(at.join("lib/modules"));
     let (release, extra_modules) = (image.release, vec![]);
     let in_use = vec![tree];
-    Ok(Kernel { release, image: image_path, modules, index, extra_modules, build_tree: None, key, in_use })
+    let build_tree = None;
+    Ok(Kernel {
+        release,
+        image: image_path,
+        modules,
+        index,
+        extra_modules,
+        build_tree,
+        key,
+        packages,
+        in_use,
+    })
 }
 
 /// The kernel's tree in the cache.
@@ -50,9 +65,11 @@ fn entry(image: &Image, cache: &Cache, progress: &Progress) -> Result<Entry> {
             let message = format!("{}: no longer offered (canter lab --kernel list)", image.package());
             return Err(lab_failure(message));
         }
-        for package in &offer.packages {
-            apt::extract(&apt, package, new, progress)?;
-        }
+        let extract = |package: &String| apt::extract(&apt, package, new, progress);
+        let packages = offer.packages.iter().map(extract).collect::<Result<Vec<_>>>()?;
+        let list = new.join(PACKAGES);
+        fs::write(&list, packages.join(","))
+            .map_err(|error| lab_failure(format!("{}: {error}", list.display())))?;
         complete(new, &image.release, image.series.arch)
     })
 }
