@@ -4,7 +4,8 @@
 //! same. With stamps, recvmsg(2).
 //!
 //! `read/busy-poll` polls the driver while nothing is there (`SO_BUSY_POLL`), if the kernel knows which: it does on
-//! canwire's nodes, once the socket has sent a frame there.
+//! canwire's nodes, once the socket has sent a frame there. Where the interface defers its interrupts
+//! (`napi_defer_hard_irqs`), the socket asks for more (`SO_PREFER_BUSY_POLL`): while it polls, frames raise none.
 #![allow(unsafe_code)]
 
 use super::{Receive, ReceiveOptions, Room, Transmit, TransmitOptions, Wait, can_raw};
@@ -15,7 +16,7 @@ use crate::{
     sys::{self, control::Control, poll, socket::Socket},
 };
 use std::{
-    io,
+    fs, io,
     os::fd::{AsFd, AsRawFd, BorrowedFd},
     time::{Duration, Instant},
 };
@@ -115,6 +116,7 @@ pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Resul
     let wait = options.wait.unwrap_or(Wait::Block);
     if wait == Wait::BusyPoll {
         set_busy_poll(&socket, interface)?;
+        prefer_busy_poll(&socket, interface)?;
         if marks_senders(interface) {
             send_marking_frame(&socket, interface)?;
         }
@@ -133,6 +135,20 @@ fn set_busy_poll(socket: &Socket, interface: &Interface) -> Result<()> {
             if refused { io::Error::new(io::ErrorKind::Unsupported, "not in this kernel") } else { error };
         Error::new(&interface.name, "SO_BUSY_POLL", error)
     })
+}
+
+/// Only for CAP_NET_ADMIN; without it the frames still raise interrupts.
+fn prefer_busy_poll(socket: &Socket, interface: &Interface) -> Result<()> {
+    let path = format!("/sys/class/net/{}/napi_defer_hard_irqs", interface.name);
+    if fs::read_to_string(path).map_or(true, |text| text.trim() == "0") {
+        return Ok(());
+    }
+    match socket.set(libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, 1) {
+        Err(error) if error.raw_os_error() != Some(libc::EPERM) => {
+            Err(Error::new(&interface.name, "SO_PREFER_BUSY_POLL", error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What both receivers have.

@@ -13,7 +13,8 @@ use std::{
 /// The priority under SCHED_FIFO that Linux gives to interrupt threads.
 const USUAL_PRIORITY: u8 = 50;
 /// How to write a tuning.
-pub const TUNINGS: &str = "irq-priority=1…99, threads=1…99, napi=softirq, napi=thread, napi=1…99, netdev-budget=N, dev-weight=N or \"\"";
+pub const TUNINGS: &str = "irq-priority=1…99, threads=1…99, napi=softirq, napi=thread, napi=1…99, defer-interrupts=N, \
+     netdev-budget=N, dev-weight=N or \"\"";
 
 /// A change of a kernel setting: `irq-priority=90`, `threads=60`, `napi=80`, `netdev-budget=30`, or empty: no change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Tuning {
     /// All interrupt handlers are threads of this priority, canchar's by request; `None`: as usual.
     Threads(Option<u8>),
     Napi(Napi),
+    /// For so many polls without a frame NAPI raises no interrupt, and `read/busy-poll` prefers polling; 0: never.
+    DeferInterrupts(u32),
     Frames(FrameLimit, u32),
 }
 
@@ -84,6 +87,9 @@ impl FromStr for Tuning {
         if let Some(limit) = FrameLimit::ALL.into_iter().find(|limit| limit.name() == name && value > 0) {
             return Ok(Self::Frames(limit, value));
         }
+        if name == "defer-interrupts" && value > 0 {
+            return Ok(Self::DeferInterrupts(value));
+        }
         let priority =
             u8::try_from(value).ok().filter(|priority| (1..=99).contains(priority)).ok_or_else(wrong)?;
         match name {
@@ -104,6 +110,7 @@ impl fmt::Display for Tuning {
             Self::Napi(Napi::SoftInterrupt) => f.write_str("napi=softirq"),
             Self::Napi(Napi::Thread) => f.write_str("napi=thread"),
             Self::Napi(Napi::Fifo(priority)) => write!(f, "napi={priority}"),
+            Self::DeferInterrupts(polls) => write!(f, "defer-interrupts={polls}"),
             Self::Frames(limit, value) => write!(f, "{}={value}", limit.name()),
         }
     }
@@ -140,6 +147,8 @@ impl Tuning {
                 .iter()
                 .map(|&name| Ok((napi(name)?, vec![name.to_owned()])))
                 .collect::<failure::Result<_>>()?,
+            // The kernel's default, which nothing in a study's machine has changed.
+            Self::DeferInterrupts(_) => vec![(Self::DeferInterrupts(0), all())],
             Self::Frames(limit, _) => vec![(Self::Frames(limit, limit.value()?), Vec::new())],
         };
         let tuned = Tuned { undo };
@@ -153,6 +162,9 @@ impl Tuning {
             Self::InterruptPriority(priority) => set_interrupt_priority(interfaces, priority),
             Self::Threads(priority) => set_threads(interfaces, priority),
             Self::Napi(who) => interfaces.iter().try_for_each(|name| set_napi(name, who)),
+            Self::DeferInterrupts(polls) => {
+                interfaces.iter().try_for_each(|name| defer_interrupts(name, polls))
+            }
             Self::Frames(limit, frames) => fs::write(limit.path(), frames.to_string())
                 .map_err(|error| Failure::unable(format!("{}: {error}", limit.path()))),
         }
@@ -210,6 +222,19 @@ fn set_napi(interface: &str, who: Napi) -> failure::Result<()> {
         Napi::Fifo(priority) => set_priority(&threads, priority),
         _ => threads.iter().try_for_each(|process| run(&["chrt", "-o", "-p", "0", process])),
     }
+}
+
+/// Until the next poll, or until NAPI's own timer expires.
+const DEFERRED_NS: u32 = 200_000;
+
+fn defer_interrupts(interface: &str, polls: u32) -> failure::Result<()> {
+    let timeout = if polls > 0 { DEFERRED_NS } else { 0 };
+    for (name, value) in [("gro_flush_timeout", timeout), ("napi_defer_hard_irqs", polls)] {
+        let path = Path::new("/sys/class/net").join(interface).join(name);
+        fs::write(&path, value.to_string())
+            .map_err(|error| Failure::unable(format!("{}: write {value}: {error}", path.display())))?;
+    }
+    Ok(())
 }
 
 fn set_priority(threads: &[String], priority: u8) -> failure::Result<()> {
@@ -304,6 +329,7 @@ mod tests {
             "napi=softirq",
             "napi=thread",
             "napi=80",
+            "defer-interrupts=2",
             "netdev-budget=1",
             "dev-weight=1",
         ] {
@@ -317,6 +343,7 @@ mod tests {
             "netdev-budget=0",
             "netdev-budget",
             "napi=0",
+            "defer-interrupts=0",
             "napi",
             "dev-weight=0",
             "budget=1",
