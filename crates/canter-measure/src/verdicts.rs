@@ -283,7 +283,7 @@ impl Verdict {
         if interval.is_empty() {
             return interval;
         }
-        format!("{interval}; paper {}, bounds {}", self.paper.map(digits).unwrap_or_default(), self.bounds())
+        format!("{interval}; paper {}, bounds {}", self.paper_in_words(), self.bounds())
     }
 
     /// `; 2.66 to 2.69`; empty when the verdict does not rest on one number.
@@ -291,7 +291,7 @@ impl Verdict {
         if self.value.is_none() || self.from.is_none() {
             return String::new();
         }
-        let [low, high] = [self.low, self.high].map(|end| digits(end.unwrap_or(f64::INFINITY)));
+        let [low, high] = [self.low, self.high].map(|end| self.in_words(end.unwrap_or(f64::INFINITY)));
         format!("; {low} to {high}")
     }
 
@@ -299,9 +299,24 @@ impl Verdict {
     pub fn bounds(&self) -> String {
         match (self.from, self.to) {
             (None, _) => String::new(),
-            (Some(from), None) => format!("at least {}", digits(from)),
-            (Some(from), Some(to)) if from <= 0.0 => format!("at most {}", digits(to)),
-            (Some(from), Some(to)) => format!("{} to {}", digits(from), digits(to)),
+            (Some(from), None) => format!("at least {}", self.in_words(from)),
+            (Some(from), Some(to)) if from <= 0.0 => format!("at most {}", self.in_words(to)),
+            (Some(from), Some(to)) => format!("{} to {}", self.in_words(from), self.in_words(to)),
+        }
+    }
+
+    /// The paper's number; empty when the verdict does not rest on one.
+    pub fn paper_in_words(&self) -> String {
+        self.paper.map(|paper| self.in_words(paper)).unwrap_or_default()
+    }
+
+    /// A value of the verdict's number: a time has its unit.
+    pub fn in_words(&self, value: f64) -> String {
+        match self.plot {
+            Some(Plot::Number { quantity: Quantity::Time }) if value.is_finite() => {
+                Quantity::Time.in_words(value)
+            }
+            _ => digits(value),
         }
     }
 }

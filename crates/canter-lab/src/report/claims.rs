@@ -2,7 +2,6 @@
 
 mod plots;
 
-use canter_cli::units::digits;
 use canter_measure::result::ResultFile;
 use canter_measure::verdicts::{Verdict, Verdicts, Word};
 use serde::Serialize;
@@ -122,14 +121,14 @@ fn id(verdict: &Verdict) -> String {
 
 fn headline(verdict: &Verdict) -> Headline {
     let here = match verdict.value.filter(|_| verdict.from.is_some()) {
-        Some(value) => format!("{}{}", digits(value), verdict.interval().replace("; ", " (") + ")"),
+        Some(value) => format!("{}{}", verdict.in_words(value), verdict.interval().replace("; ", " (") + ")"),
         None => verdict.found.clone(),
     };
     Headline {
         id: id(verdict),
         says: verdict.says.clone(),
         at: verdict.at.clone(),
-        paper: verdict.paper.map(digits).unwrap_or_default(),
+        paper: verdict.paper_in_words(),
         here,
         word: word(verdict.verdict),
     }

@@ -28,6 +28,7 @@ struct File {
     /// The place in the paper: `2011, figure 13`; unless given, the study's source.
     at: Option<String>,
     ratio: Option<criterion::Ratio>,
+    time: Option<criterion::Time>,
     order: Option<criterion::Order>,
     course: Option<criterion::Course>,
     line: Option<criterion::Line>,
@@ -112,7 +113,7 @@ impl TryFrom<File> for Claim {
     type Error = String;
 
     fn try_from(file: File) -> Result<Self, String> {
-        let File { name, says, at, ratio, order, course, line, knee, lost, keeps_up, .. } = file;
+        let File { name, says, at, ratio, time, order, course, line, knee, lost, keeps_up, .. } = file;
         let wrong = |what: &str| format!("claim {name:?}: {what}");
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
             return Err(wrong("name: letters, digits and hyphens"));
@@ -122,6 +123,7 @@ impl TryFrom<File> for Claim {
         }
         let given = [
             ratio.map(Box::new).map(Criterion::Ratio),
+            time.map(Criterion::Time),
             order.map(Criterion::Order),
             course.map(Criterion::Course),
             line.map(Criterion::Line),
@@ -148,7 +150,7 @@ impl TryFrom<File> for Claim {
             (None, Some(Cause::Lacks(_) | Cause::Unmeasured(_))) => Criterion::Nothing,
             (None, _) => {
                 return Err(wrong(
-                    "needs one of ratio, order, course, line, knee, lost and keeps_up, or else lacks or unmeasured",
+                    "needs one of ratio, time, order, course, line, knee, lost and keeps_up, or else lacks or unmeasured",
                 ));
             }
         };

@@ -6,6 +6,7 @@ mod knee;
 mod line;
 mod order;
 mod ratio;
+mod time;
 
 pub use course::Course;
 pub use keeps_up::KeepsUp;
@@ -13,6 +14,7 @@ pub use knee::Knee;
 pub use line::Line;
 pub use order::Order;
 pub use ratio::{LostShare, Ratio};
+pub use time::Time;
 
 use super::{evidence::Evidence, outcome::Outcome, selector::Selector};
 use canter_cli::units::digits;
@@ -23,6 +25,8 @@ use serde::Deserialize;
 pub enum Criterion {
     /// The ratio of one statistic to another.
     Ratio(Box<Ratio>),
+    /// A statistic is a time that the paper states.
+    Time(Time),
     /// Statistics of several series ascend.
     Order(Order),
     /// A statistic stays, rises or rises in a straight line while a number is varied.
@@ -82,6 +86,7 @@ impl Criterion {
     pub fn decide(&self, evidence: &Evidence<'_>) -> Outcome {
         let outcome = match self {
             Self::Ratio(ratio) => ratio.decide(evidence),
+            Self::Time(time) => time.decide(evidence),
             Self::Order(order) => order.decide(evidence),
             Self::Course(course) => course.decide(evidence),
             Self::Line(line) => line.decide(evidence),
@@ -97,6 +102,7 @@ impl Criterion {
     pub fn selectors(&self) -> Vec<Selector> {
         match self {
             Self::Ratio(ratio) => ratio.selectors(),
+            Self::Time(time) => time.selectors(),
             Self::Order(order) => order.selectors(),
             Self::Course(course) => course.selectors(),
             Self::Line(line) => line.selectors(),
@@ -111,6 +117,7 @@ impl Criterion {
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Ratio(ratio) => ratio.bounds().check(),
+            Self::Time(time) => time.check(),
             Self::Order(order) => order.check(),
             Self::Course(course) => course.check(),
             Self::Line(line) => line.check(),

@@ -141,6 +141,16 @@ fn the_instrument_s_own_time_is_taken_off_and_widens_the_interval_when_it_is_a_l
 }
 
 #[test]
+fn a_time_is_compared_with_the_paper_s_where_it_depends_on_no_machine() {
+    let time = "time = { figure = 'p50', of = { method = 'a' }, paper_us = 3.0, within = 1.1 }";
+    let decided = |ns| decide(time, &[result("s", vec![series("a", ns, 0)])]);
+    let same = decided(3100);
+    assert_eq!((same.finding, same.found.as_str()), (Finding::Within, "3.1 µs"), "{same:?}");
+    assert_eq!((same.paper, same.bounds.map(|[_, to]| to.round())), (Some(3000.0), Some(3300.0)));
+    assert_eq!(decided(3400).finding, Finding::Outside);
+}
+
+#[test]
 fn a_loss_says_nothing_when_its_control_loses_too() {
     let lost =
         "lost = { of = { method = 'a' }, control = { method = 'b' }, paper = 0.001, side = 'at-least' }";
@@ -365,6 +375,7 @@ fn a_criterion_that_contradicts_itself_is_refused_with_the_claim_s_name() {
         ),
         ("ratio = { figure = 'p51', of = {}, over = {}, paper = 1.0, within = 2.0 }", "p51"),
         ("order = { figure = 'p50', ascending = [{}] }", "two series"),
+        ("time = { figure = 'load', of = {}, paper_us = 1.0, within = 1.1 }", "figure: a time"),
     ] {
         let error = try_claim(criterion).expect_err(criterion).to_string();
         assert!(error.contains(expected), "{criterion}: {error}");

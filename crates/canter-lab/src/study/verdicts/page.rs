@@ -1,6 +1,5 @@
 //! docs/papers.md: every claim with its verdict, written by `canter study verdicts --page`.
 
-use canter_cli::units::digits;
 use canter_measure::verdicts::{Verdict, Verdicts};
 
 const HEAD: &str = "\
@@ -42,7 +41,7 @@ pub fn of(verdicts: &Verdicts) -> String {
 fn row(claim: &Verdict) -> String {
     let (place, says) = (claim.place(), &claim.says);
     let paper = match claim.paper {
-        Some(paper) => format!("{} ({})", digits(paper), claim.bounds()),
+        Some(_) => format!("{} ({})", claim.paper_in_words(), claim.bounds()),
         None => String::new(),
     };
     let second = claim.second.as_ref().map(ToString::to_string);
