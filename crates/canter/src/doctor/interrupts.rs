@@ -207,6 +207,12 @@ fn threads(machine: &Machine) -> Vec<Thread> {
     processes.filter_map(thread).collect()
 }
 
+const WAITS: &str = "at equal or lower priority its frames wait until the other handler has finished";
+/// The figures of docs/realtime.md.
+const MEASURED: &str = "one of 1000 frames beside an Ethernet flood took 390 µs through a gateway, and 22 µs with the \
+                        thread above (7.3-rt; on 6.12-rt no less); without a real-time priority frames are lost beside a \
+                        busy processor";
+
 fn thread_priority(machine: &Machine) -> Vec<Symptom> {
     if !machine.is_realtime() {
         return Vec::new();
@@ -243,7 +249,10 @@ fn thread_priority(machine: &Machine) -> Vec<Symptom> {
                 urgent.name,
                 urgent.priority
             ),
-            reason: "at equal or lower priority its frames wait until the other handler has finished".into(),
+            reason: match thread.napi() {
+                None => WAITS.into(),
+                Some(_) => format!("{WAITS}; {MEASURED}"),
+            },
             remedy: format!("chrt -f -p {} {}", (urgent.priority + 10).min(98), thread.process),
         })
     };
