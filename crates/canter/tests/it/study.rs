@@ -169,6 +169,54 @@ fn what_a_study_tunes_is_so_while_it_measures_and_put_back() {
     assert!(why.starts_with("can2, can4: interrupts are not threads here"), "{}", series[2]);
 }
 
+/// The value of a file of an interface, such as `threaded`.
+fn setting(interface: &str, name: &str) -> String {
+    fs::read_to_string(format!("/sys/class/net/{interface}/{name}")).unwrap().trim().to_owned()
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn who_does_napi_s_work_is_tuned_and_put_back() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        "methods = [\"can-gw\"]\ntuning = [\"napi=80\", \"defer-interrupts=2\"]\nlens = [4]\ncount = 20\n";
+    let file = study(&folder, "napi", "wire", text);
+    let priority = || output("sh", &["-c", "chrt -p $(pgrep '^napi/wcan3-') 2>&1"]);
+    let ended = AtomicBool::new(false);
+    let (events, seen) = thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut seen = [false; 2];
+            while !ended.load(Ordering::Acquire) && seen != [true; 2] {
+                seen[0] |= setting("wcan3", "threaded") == "1" && priority().contains("priority: 80");
+                seen[1] |= setting("wcan3", "napi_defer_hard_irqs") == "2";
+                thread::sleep(Duration::from_millis(2));
+            }
+            seen
+        });
+        let events = inside(&file);
+        ended.store(true, Ordering::Release);
+        (events, watch.join().unwrap())
+    });
+    assert_eq!(seen, [true; 2], "the thread's priority; deferred interrupts");
+    for one in &series(&events) {
+        assert_eq!(one["ledger"]["received"], 20, "{one}");
+    }
+    for interface in ["wcan3", "wcan4"] {
+        let settings = ["threaded", "napi_defer_hard_irqs", "gro_flush_timeout"];
+        assert_eq!(settings.map(|name| setting(interface, name)), ["0"; 3], "{interface}");
+    }
+    let file = study(
+        &folder,
+        "none",
+        "sja1000",
+        "methods = [\"can-gw\"]\ntuning = [\"napi=80\"]\nlens = [4]\ncount = 2\n",
+    );
+    let events = inside(&file);
+    let why = series(&events)[0]["unavailable"].as_str().unwrap().to_owned();
+    assert!(why.ends_with("(its driver may have no NAPI)"), "{why}");
+}
+
 #[test]
 #[ignore = "needs the lab: make test ONLY=study"]
 fn hops_go_through_virtual_interfaces_and_cost_something_each() {
