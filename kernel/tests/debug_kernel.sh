@@ -141,13 +141,13 @@ fuzz() {
 		seed="${SEED:-2014}" $nth
 }
 
-devices="--bus probe --canchar virtual,3,4"
 # upstream: the kernel's own mistakes are gone with our patches.
 upstream() {
 	"$canter" lab --quiet --kernel "$cache/$line" --cpus "$cpus" --timeout 20m -- sh -c "
 		'$root/kernel/upstream/bit_rate.sh' can0 && /usr/bin/python3 '$root/kernel/upstream/packet_bypass.py'"
 }
 
+devices="--bus probe --canchar virtual,3,4"
 all_parts() {
 	part upstream upstream
 	part fuzz fuzz 120

@@ -10,6 +10,7 @@
 //! | [`tap`] | read the frames on a virtual wire, with start and end of each in ns |
 //! | [`capture_ring`], [`capture_sockets`], [`capture_devices`] | receive for recording |
 //! | [`loss`] | count lost frames by the place where they were lost |
+//! | [`kernel_threads`] | whose work the kernel's threads do, and how urgent they are |
 //! | [`node`] | one socket that sends and receives, for a program that takes part in a bus |
 //! | [`tun`] | interfaces that pass for CAN, for tests of recording on a kernel without CAN |
 //!
@@ -42,7 +43,7 @@
 //! From the bottom up: a module imports only modules in lines above its own (`tests/it/layers.rs` checks this):
 //!
 //! ```text
-//! uapi error batch packet_filter
+//! uapi error batch packet_filter kernel_threads
 //! sys
 //! pci netlink
 //! port
@@ -80,6 +81,7 @@ pub mod frame {
     };
 }
 pub mod interface;
+pub mod kernel_threads;
 pub mod loss;
 pub mod method;
 pub mod monitor;

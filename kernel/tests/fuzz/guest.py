@@ -225,7 +225,8 @@ def main():
         return fuzz(program, modules, "--patience", patience, "--slower", notes["slower"], *words)
 
     if "replay" in notes:
-        return subprocess.run([program, "--modules", modules, "--patience", patience, "--replay", notes["replay"]]).returncode
+        words = ["--modules", modules, "--patience", patience, "--slower", notes["slower"], "--replay", notes["replay"]]
+        return subprocess.run([program, *words]).returncode
     failed += ["replay"] * bool(replays_differ(program, modules, patience, seed))
     if notes.pop("fail_nth", ""):
         set_faults()

@@ -7,6 +7,7 @@
  *	     [--failslab] [--slower N]
  *	fuzz --fail-nth [--seed N] [--modules FOLDER]
  *	fuzz --replay PROCESS/CALL,CALL... [--patience S] [--modules FOLDER] [--only TABLE]
+ *	     [--slower N]
  *
  * Bit rates are divided by N, for a machine that buses at their usual rates keep busy by themselves.
  *
@@ -85,9 +86,9 @@ static void print_state(void)
 			       (unsigned long long)worker->calls, row ? row->name : "between calls");
 			replay_print_words(i, worker);
 		}
-	printf("  to repeat: fuzz --seed %llu --seconds %llu --round %llu%s%s\n",
+	printf("  to repeat: fuzz --seed %llu --seconds %llu --round %llu --slower %u%s%s\n",
 	       (unsigned long long)seed, (unsigned long long)seconds,
-	       (unsigned long long)round_seconds, only ? " --only " : "", only ? only : "");
+	       (unsigned long long)round_seconds, slower, only ? " --only " : "", only ? only : "");
 	fflush(stdout);
 }
 
@@ -346,7 +347,8 @@ static int usage(void)
 	fprintf(stderr, "usage: fuzz [--seed N] [--seconds S] [--round S] [--patience S]\n"
 			"            [--modules FOLDER] [--only TABLES] [--failslab] [--slower N]\n"
 			"       fuzz --fail-nth [--seed N] [--modules FOLDER]\n"
-			"       fuzz --replay PROCESS/CALL,CALL... [--patience S] [--modules FOLDER] [--only TABLES]\n");
+			"       fuzz --replay PROCESS/CALL,CALL... [--patience S] [--modules FOLDER] [--only TABLES]\n"
+			"            [--slower N]\n");
 	return 2;
 }
 

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # run.sh KERNEL [NAME=VALUE...]: builds the modules for a kernel and runs the fuzzer on them in the lab's guest. KERNEL:
 # 6.12, 6.12-rt, 6.1, 6.1-rt, or the build tree of a kernel. Names: seconds (60), seed (2014), cpus (2), fail_nth (empty),
-# patience (seconds until a call hangs: 60), slower (bit rates are divided by it: 1), line (the name of the result: KERNEL), replay (calls as a report prints them
-# after this word: they are made again by one thread and printed, nothing else). The result is
-# target/fuzz/results/LINE-CPUS.toml. With the same seed each thread draws the same values.
+# patience (seconds until a call hangs: 60), slower (bit rates are divided by it: 1), line (the name of the result: KERNEL),
+# replay (calls as a report prints them after this word: they are made again by one thread and printed, nothing else; with
+# the slower of the report). The result is target/fuzz/results/LINE-CPUS.toml. With the same seed each thread draws the
+# same values.
 set -e
 tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$tests/../../.." && pwd)

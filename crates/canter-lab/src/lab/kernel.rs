@@ -143,18 +143,7 @@ impl Packed {
             in_use.push(unpacked);
         }
         let index = Index::read(&modules.join(&release))?;
-        let (modules, extra_modules) = (Some(modules), vec![]);
-        Ok(Kernel {
-            release,
-            image,
-            modules,
-            index,
-            extra_modules,
-            build_tree: None,
-            key,
-            packages: String::new(),
-            in_use,
-        })
+        Ok(Kernel { release, image, modules: Some(modules), index, key, in_use, ..Kernel::default() })
     }
 }
 
@@ -172,18 +161,7 @@ fn from_build_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Ke
     let (build_tree, key) = (Some(tree.to_owned()), build_key(tree, &bzimage, &order));
     if order.trim().is_empty() {
         let index = Index::builtin_only(&read("modules.builtin")?);
-        let (modules, extra_modules, in_use) = (None, vec![], vec![]);
-        return Ok(Kernel {
-            release,
-            image,
-            modules,
-            index,
-            extra_modules,
-            build_tree,
-            key,
-            packages: String::new(),
-            in_use,
-        });
+        return Ok(Kernel { release, image, index, build_tree, key, ..Kernel::default() });
     }
     let installed = cache.entry(&format!("builds/{release}-{key}"), progress, |new| {
         let _step = progress.step(&format!("installing the modules of {}", tree.display()));
@@ -191,18 +169,8 @@ fn from_build_tree(tree: &Path, cache: &Cache, progress: &Progress) -> Result<Ke
     })?;
     let modules = installed.path().join("lib/modules");
     let index = Index::read(&modules.join(&release))?;
-    let (modules, extra_modules, in_use) = (Some(modules), vec![], vec![installed]);
-    Ok(Kernel {
-        release,
-        image,
-        modules,
-        index,
-        extra_modules,
-        build_tree,
-        key,
-        packages: String::new(),
-        in_use,
-    })
+    let (modules, in_use) = (Some(modules), vec![installed]);
+    Ok(Kernel { release, image, modules, index, build_tree, key, in_use, ..Kernel::default() })
 }
 
 /// A name for what a build tree boots: its image and the modules in modules.order, which change without the image.

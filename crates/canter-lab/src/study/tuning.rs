@@ -3,6 +3,7 @@
 
 use super::ethernet::run;
 use canter_cli::failure::{self, Failure};
+use canter_io::kernel_threads::{self, napi_interface};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{
     fmt, fs,
@@ -13,20 +14,20 @@ use std::{
 /// The priority under SCHED_FIFO that Linux gives to interrupt threads.
 const USUAL_PRIORITY: u8 = 50;
 /// How to write a tuning.
-pub const TUNINGS: &str = "irq-priority=1…99, threads=1…99, napi=softirq, napi=thread, napi=1…99, defer-interrupts=N, \
+const TUNINGS: &str = "irq-priority=1…99, threads=1…99, napi=softirq, napi=thread, napi=1…99, defer-interrupts=N, \
      netdev-budget=N, dev-weight=N or \"\"";
 
 /// A change of a kernel setting: `irq-priority=90`, `threads=60`, `napi=80`, `netdev-budget=30`, or empty: no change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tuning {
-    #[default]
     Usual,
     /// The priority of interrupt threads, 1…99; only where interrupts are threads (PREEMPT_RT).
     InterruptPriority(u8),
     /// All interrupt handlers are threads of this priority, canchar's by request; `None`: as usual.
     Threads(Option<u8>),
     Napi(Napi),
-    /// For so many polls without a frame NAPI raises no interrupt, and `read/busy-poll` prefers polling; 0: never.
+    /// The interface's interrupts stay off after a poll that found a frame, until so many polls have found none, and
+    /// `read/busy-poll` prefers polling; 0: they are enabled after each poll.
     DeferInterrupts(u32),
     Frames(FrameLimit, u32),
 }
@@ -130,7 +131,6 @@ impl<'de> Deserialize<'de> for Tuning {
 
 /// A changed setting; dropping this restores it.
 #[must_use]
-#[derive(Default)]
 pub struct Tuned {
     undo: Vec<(Tuning, Vec<String>)>,
 }
@@ -151,8 +151,12 @@ impl Tuning {
             Self::DeferInterrupts(_) => vec![(Self::DeferInterrupts(0), all())],
             Self::Frames(limit, _) => vec![(Self::Frames(limit, limit.value()?), Vec::new())],
         };
-        let tuned = Tuned { undo };
-        self.set(interfaces)?;
+        let mut tuned = Tuned { undo };
+        if let Err(failure) = self.set(interfaces) {
+            // Some of it may be set. Why the rest cannot be, the failure says already.
+            tuned.restore();
+            return Err(failure);
+        }
         Ok(tuned)
     }
 
@@ -171,13 +175,20 @@ impl Tuning {
     }
 }
 
+impl Tuned {
+    /// Restores what is changed; answers what could not be restored.
+    fn restore(&mut self) -> Vec<Failure> {
+        let restored = self.undo.drain(..).map(|(tuning, interfaces)| {
+            tuning.set(&interfaces.iter().map(String::as_str).collect::<Vec<_>>())
+        });
+        restored.filter_map(Result::err).collect()
+    }
+}
+
 impl Drop for Tuned {
     fn drop(&mut self) {
-        for (tuning, interfaces) in &self.undo {
-            let interfaces: Vec<&str> = interfaces.iter().map(String::as_str).collect();
-            if let Err(why) = tuning.set(&interfaces) {
-                eprintln!("canter: study: restore a kernel setting: {why}");
-            }
+        for why in self.restore() {
+            eprintln!("canter: study: restore a kernel setting: {why}");
         }
     }
 }
@@ -195,15 +206,10 @@ fn napi(interface: &str) -> failure::Result<Tuning> {
     if text.trim() == "0" {
         return Ok(Tuning::Napi(Napi::SoftInterrupt));
     }
-    let threads = threads(|name| is_napi_of(name, interface));
-    let priority = threads.first().and_then(|process| real_time_priority(process));
-    Ok(Tuning::Napi(priority.map_or(Napi::Thread, Napi::Fifo)))
-}
-
-/// The field `rt_priority` of `/proc/PID/stat` (proc_pid_stat(5)).
-fn real_time_priority(process: &str) -> Option<u8> {
-    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    text.rsplit_once(')')?.1.split_whitespace().nth(37)?.parse().ok().filter(|&priority| priority > 0)
+    let stat =
+        napi_threads(interface).first().map(|process| fs::read_to_string(format!("/proc/{process}/stat")));
+    let priority = stat.and_then(|text| kernel_threads::real_time_priority(&text.ok()?));
+    Ok(Tuning::Napi(priority.filter(|&priority| priority > 0).map_or(Napi::Thread, Napi::Fifo)))
 }
 
 fn set_napi(interface: &str, who: Napi) -> failure::Result<()> {
@@ -214,7 +220,7 @@ fn set_napi(interface: &str, who: Napi) -> failure::Result<()> {
     if who == Napi::SoftInterrupt {
         return Ok(());
     }
-    let threads = threads(|name| is_napi_of(name, interface));
+    let threads = napi_threads(interface);
     if threads.is_empty() {
         return Err(Failure::unable(format!("{interface}: no thread napi/{interface}-N has started")));
     }
@@ -296,10 +302,8 @@ fn threads(is_meant: impl Fn(&str) -> bool) -> Vec<String> {
     meant.filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned())).collect()
 }
 
-/// Whether a thread does NAPI's work of an interface (`napi/wcan3-8193`).
-fn is_napi_of(thread: &str, interface: &str) -> bool {
-    let napi = thread.strip_prefix("napi/").and_then(|rest| rest.rsplit_once('-'));
-    napi.is_some_and(|(name, _)| name == interface)
+fn napi_threads(interface: &str) -> Vec<String> {
+    threads(|name| napi_interface(name) == Some(interface))
 }
 
 /// Whether a thread's name is that of an interface's interrupt (`irq/23-can3`; `irq/canchar0` of a device whose handler is
@@ -307,7 +311,7 @@ fn is_napi_of(thread: &str, interface: &str) -> bool {
 fn is_thread_of(thread: &str, interface: &str, handlers_are_threads: bool) -> bool {
     let interrupt = thread.strip_prefix("irq/");
     let action = interrupt.and_then(|rest| rest.split_once('-'));
-    is_napi_of(thread, interface)
+    napi_interface(thread) == Some(interface)
         || interrupt.is_some() && interrupt == interface.strip_prefix("/dev/")
         || handlers_are_threads && action.is_some_and(|(_, action)| action == interface)
 }

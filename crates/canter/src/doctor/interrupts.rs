@@ -4,6 +4,7 @@ use super::{
     finding::{Check, Cost, Symptom},
     machine::{Machine, Patient},
 };
+use canter_io::kernel_threads;
 
 pub const CHECKS: &[Check] = &[
     Check {
@@ -169,13 +170,13 @@ struct Thread {
     process: String,
     /// The thread's name: `irq/23-can0`, `napi/can5-8193`.
     name: String,
-    priority: u32,
+    priority: u8,
 }
 
 impl Thread {
     /// The interface whose NAPI the thread serves.
     fn napi(&self) -> Option<&str> {
-        Some(self.name.strip_prefix("napi/")?.rsplit_once('-')?.0)
+        kernel_threads::napi_interface(&self.name)
     }
 
     fn priority_in_words(&self) -> String {
@@ -189,9 +190,7 @@ impl Thread {
 fn threads(machine: &Machine) -> Vec<Thread> {
     let thread = |process: String| {
         let name = machine.text(&format!("proc/{process}/comm"))?;
-        let stat = machine.text(&format!("proc/{process}/stat"))?;
-        // proc(5): field 40 is rt_priority; the fields are counted after the name, which may have spaces.
-        let priority = stat.rsplit_once(')')?.1.split_whitespace().nth(40 - 3)?.parse().ok()?;
+        let priority = kernel_threads::real_time_priority(&machine.text(&format!("proc/{process}/stat"))?)?;
         let thread = Thread { process, name, priority };
         // An interface keeps its thread when NAPI's work is in the soft interrupt again.
         let works = |interface| {

@@ -34,6 +34,7 @@ fn study_of(folder: &tempfile::TempDir, name: &str, bus: &str, kind: &str) -> St
 fn inside(file: &str) -> Vec<Value> {
     let ended = canter(&["study", "inside", file]).ended(STUDY_DEADLINE);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("restore a kernel setting"), "{}", ended.stderr);
     ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

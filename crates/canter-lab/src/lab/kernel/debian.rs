@@ -41,20 +41,8 @@ pub fn find(series: &Series, cache: &Cache, progress: &Progress) -> Result<Kerne
     let key = key(&image_path);
     let packages = fs::read_to_string(at.join(PACKAGES)).unwrap_or_default();
     let modules = Some(at.join("lib/modules"));
-    let (release, extra_modules) = (image.release, vec![]);
-    let in_use = vec![tree];
-    let build_tree = None;
-    Ok(Kernel {
-        release,
-        image: image_path,
-        modules,
-        index,
-        extra_modules,
-        build_tree,
-        key,
-        packages,
-        in_use,
-    })
+    let (release, in_use) = (image.release, vec![tree]);
+    Ok(Kernel { release, image: image_path, modules, index, key, packages, in_use, ..Kernel::default() })
 }
 
 /// The kernel's tree in the cache.
