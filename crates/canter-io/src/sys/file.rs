@@ -22,6 +22,17 @@ pub fn try_lock_shared(file: &File) -> io::Result<bool> {
     try_lock_by(file, FlockOperation::NonBlockingLockShared)
 }
 
+/// Releases a lock at once. Closing the file releases it only when no other process has it open, as one has that another
+/// thread has just forked.
+///
+/// # Errors
+/// The error of flock(2).
+pub fn unlock(file: &File) -> io::Result<()> {
+    // flock(2): "released either by an explicit LOCK_UN operation on any of these duplicate file descriptors, or when all
+    // such file descriptors have been closed".
+    Ok(flock(file, FlockOperation::Unlock)?)
+}
+
 /// Opens a file for reading, and never waits: a FIFO without a writer opens at once.
 ///
 /// # Errors

@@ -22,7 +22,7 @@ pub enum Holders {
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
-    _file: File,
+    file: File,
 }
 
 /// The folder of the locks.
@@ -57,7 +57,7 @@ impl Locks {
             // Whoever removes an entry removes its lock, too: then this file is not the lock any more.
             if fs::metadata(&path).is_ok_and(|now| file.metadata().is_ok_and(|own| own.ino() == now.ino())) {
                 let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())); // only for `holder`
-                return Ok(Some(Lock { path, _file: file }));
+                return Ok(Some(Lock { path, file }));
             }
         }
     }
@@ -78,6 +78,12 @@ impl Lock {
     /// Releases a lock whose entry is gone, and removes its file.
     pub fn remove(self) {
         let _ = fs::remove_file(&self.path); // it would only be a file too many
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = file::unlock(&self.file); // otherwise it is when the last process has closed the file
     }
 }
 
@@ -106,6 +112,17 @@ mod tests {
         assert!(locks.try_take("kernels/b", Holders::One).unwrap().is_some(), "another entry's lock is free");
         alone.unwrap().remove();
         assert!(take(Holders::Many).is_some());
+    }
+
+    /// Between its fork and its exec, a process that another thread starts has every file of this one open.
+    #[test]
+    fn a_lock_is_released_although_another_process_has_its_file_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let locks = Locks::open(folder.path().join("locks")).unwrap();
+        let lock = locks.try_take("a", Holders::One).unwrap().unwrap();
+        let _inherited = lock.file.try_clone().unwrap();
+        drop(lock);
+        assert!(locks.try_take("a", Holders::One).unwrap().is_some());
     }
 
     #[test]
