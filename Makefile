@@ -274,14 +274,16 @@ bench: setup
 	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter-io --bench seam
 	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter --bench record
 
-# FRAMES frames (a million) through random rules, half of them each way: every one accounted for, and no more memory. And as
-# many past character devices that are opened, filtered, interrupted and taken away meanwhile, on Debian's kernel and on those
-# of test-debug-kernel (LINE, CPUS).
+# FRAMES frames (a million) through random rules, half of them each way, and through a recorder into files that are read
+# meanwhile: every one accounted for, and no more memory. And as many past character devices that are opened, filtered,
+# interrupted and taken away meanwhile, on Debian's kernel and on those of test-debug-kernel (LINE, CPUS).
 FRAMES ?= 1000000
 soak: setup setup-kernel
 	$(RUST_BUILD) build --release --locked
 	$(RUNNER)="$(RELEASE) lab --quiet --timeout 120m -- env SOAK_FRAMES=$$(($(FRAMES) / 2))" \
 	  $(RUST_BUILD) test --release --locked -p canter --test it -- --ignored --nocapture rules::a_long_run
+	$(RUNNER)="$(RELEASE) lab --quiet --timeout 120m --cpus 2 -- env SOAK_FRAMES=$(FRAMES)" \
+	  $(RUST_BUILD) test --release --locked -p canter --test it -- --ignored --nocapture capture_long::
 	$(RUNNER)="$(RELEASE) lab --quiet --timeout 120m --canchar virtual,3,4 -- env SOAK_FRAMES=$(FRAMES)" \
 	  $(RUST_BUILD) test --release --locked -p canter --test it -- --ignored --nocapture canchar::soak::a_long_run
 	CANTER="$$(realpath $(RELEASE))" SOAK_FRAMES=$(FRAMES) LINE="$(LINE)" CPUS="$(or $(CPUS),2)" kernel/tests/debug_kernel.sh --soak

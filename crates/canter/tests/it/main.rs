@@ -18,6 +18,7 @@ mod capture_drive;
 mod capture_files;
 mod capture_host;
 mod capture_host_trouble;
+mod capture_long;
 mod capture_power_cut;
 mod capture_promise;
 mod capture_trouble;
