@@ -37,7 +37,13 @@ impl Row<'_> {
             for line in log[self.read_bytes..whole].lines() {
                 let line = LogLine::parse(line).unwrap().unwrap();
                 let next = self.frames.entry(line.interface.to_owned()).or_default();
-                assert_eq!(line.frame.data(), next.to_be_bytes(), "{} in file {}", line.interface, self.number);
+                assert_eq!(
+                    line.frame.data(),
+                    next.to_be_bytes(),
+                    "{} in file {}",
+                    line.interface,
+                    self.number
+                );
                 *next += 1;
             }
             self.read_bytes = whole;
