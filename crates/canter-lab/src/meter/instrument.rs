@@ -79,7 +79,7 @@ impl Setup {
     /// The condition of the measurement; a frame takes `frame_ns` of the sender's bus.
     pub fn condition(&self, frame: &Frame, frame_ns: u64, interfaces: Vec<String>) -> Condition {
         Condition {
-            traffic: self.traffic.name().to_owned(),
+            traffic: self.traffic.name(),
             period_ns: self.traffic.period_ns(frame_ns).unwrap_or(0),
             load_percent: if let Traffic::Load(percent) = self.traffic { percent } else { 0 },
             frames: self.count,

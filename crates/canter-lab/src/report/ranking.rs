@@ -322,7 +322,10 @@ fn parts(condition: &Condition) -> Vec<String> {
         "period" => format!("a frame every {}", units::round_span(condition.period_ns)),
         "load" => format!("{} % bus load", condition.load_percent),
         "flood" => "as many frames as fit (flood)".to_owned(),
-        other => other.to_owned(),
+        other => match other.strip_prefix("burst=") {
+            Some(frames) => format!("bursts of {frames} frames"),
+            None => other.to_owned(),
+        },
     }];
     parts.extend(condition.varied.as_ref().map(varied));
     parts.push(condition.variant.clone());

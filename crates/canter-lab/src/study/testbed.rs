@@ -75,6 +75,8 @@ pub fn of_lab(study: &Study) -> (Bed, Place) {
 fn sides(study: &Study) -> (Bed, Place) {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let apart = study.lab.cpus > 1;
+    // canchar's first two devices are those of the lab's option.
+    let devices = ["/dev/canchar0", "/dev/canchar1"];
     let place = |input: &str, output: &str| Place {
         input: input.to_owned(),
         output: output.to_owned(),
@@ -91,7 +93,7 @@ fn sides(study: &Study) -> (Bed, Place) {
             (Bus::Wire, _) => ["wcan0", "wcan2", "wcan3", "wcan4"],
             (Bus::Fd, _) => ["can5", "can2", "can7", "can8"],
             (_, None) => ["can0", "can2", "can3", "can4"],
-            (_, Some(_)) => ["can0", "can2", "/dev/canchar0", "/dev/canchar1"],
+            (_, Some(_)) => ["can0", "can2", devices[0], devices[1]],
         };
         let [send, routed, input, output] = interfaces;
         let bed = Bed {
@@ -105,15 +107,16 @@ fn sides(study: &Study) -> (Bed, Place) {
         return (bed, place(input, output));
     }
     if study.lab.bus == Bus::Wire {
+        let [input, output] = if study.lab.canchar.is_some() { devices } else { ["wcan3", "wcan4"] };
         let bed = Bed {
             send: "A".to_owned(),
             routed: "B".to_owned(),
-            up: names(&["wcan2", "wcan3", "wcan4"]),
+            up: names(&["wcan2", input, output]),
             instrument: InstrumentName::Wire,
             ..Bed::default()
         };
         let witness = Some("wcan1".to_owned());
-        return (bed, Place { witness, processor: None, ..place("wcan3", "wcan4") });
+        return (bed, Place { witness, processor: None, ..place(input, output) });
     }
     let bed = Bed {
         send: "can0".to_owned(),
@@ -128,8 +131,8 @@ fn sides(study: &Study) -> (Bed, Place) {
             (Bed { up, null: Some("can3".to_owned()), ..bed }, place("can3", "can4"))
         }
         Some(_) => {
-            let up = names(&["can0", "can1", "can2", "/dev/canchar0", "/dev/canchar1"]);
-            (Bed { up, ..bed }, place("/dev/canchar0", "/dev/canchar1"))
+            let up = names(&["can0", "can1", "can2", devices[0], devices[1]]);
+            (Bed { up, ..bed }, place(devices[0], devices[1]))
         }
     }
 }

@@ -26,16 +26,17 @@ pub enum Traffic {
 }
 
 impl Traffic {
-    /// The pattern's name without the value, as in results.
-    pub fn name(&self) -> &'static str {
-        match self {
+    /// The pattern's name without times and rates, as in results.
+    pub fn name(&self) -> String {
+        let name = match self {
             Self::OneAtATime => "one-at-a-time",
             Self::Period(_) => "period",
             Self::Load(_) => "load",
-            Self::Burst { .. } => "burst",
+            Self::Burst { frames, .. } => return format!("burst={frames}"),
             Self::Ramp { .. } => "ramp",
             Self::Flood => "flood",
-        }
+        };
+        name.to_owned()
     }
 
     /// ns from frame to frame (for bursts, the mean) when a frame and its interframe space take `frame_ns` of the bus.
@@ -59,12 +60,12 @@ fn ns(ns: u64) -> String {
 
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
+        f.write_str(&self.name())?;
         match self {
             Self::Period(period) if period % 1_000 == 0 => write!(f, "={}us", period / 1_000),
             Self::Period(period) => write!(f, "={period}ns"),
             Self::Load(percent) => write!(f, "={percent}%"),
-            Self::Burst { frames, every_ns } => write!(f, "={frames}/{}", ns(*every_ns)),
+            Self::Burst { every_ns, .. } => write!(f, "/{}", ns(*every_ns)),
             Self::Ramp { from, to, over_ns } => write!(f, "={from}..{to}/{}", ns(*over_ns)),
             Self::OneAtATime | Self::Flood => Ok(()),
         }
