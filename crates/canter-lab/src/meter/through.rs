@@ -158,7 +158,6 @@ fn measure(
 
 /// The series of a method that cannot work here, with the reason.
 pub fn unavailable(method: &str, setup: &Setup, reason: String) -> Series {
-    let condition =
-        canter_measure::result::Condition { traffic: setup.traffic.name(), ..Default::default() };
+    let condition = canter_measure::result::Condition { traffic: setup.traffic.name(), ..Default::default() };
     Series { paper_name: paper_name(method).to_owned(), ..Series::unavailable(method, condition, reason) }
 }
