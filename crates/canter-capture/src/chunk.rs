@@ -163,11 +163,8 @@ impl Chunk {
         (0..self.len()).map(|at| self.record(at))
     }
 
-    /// Sorts by stamp; frames with equal stamps keep their order. Most chunks are sorted already.
+    /// Sorts by stamp; frames with equal stamps keep their order.
     pub fn sort(&mut self) {
-        if self.is_sorted() {
-            return;
-        }
         match self {
             Self::Classic(entries) => entries.sort_by_key(|entry| entry.stamp_ns),
             Self::Fd(entries) => entries.sort_by_key(|entry| entry.stamp_ns),
@@ -179,9 +176,6 @@ impl Chunk {
     /// returns the later ones.
     pub fn split_where_clock_was_set_back(&mut self, step_ns: u64) -> Option<Self> {
         let back = |at: &usize| self.stamp_ns(*at).saturating_add(step_ns) < self.stamp_ns(*at - 1);
-        if self.is_sorted() {
-            return None;
-        }
         let at = (1..self.len()).find(back)?;
         Some(match self {
             Self::Classic(entries) => Self::Classic(entries.split_off(at)),
@@ -191,7 +185,7 @@ impl Chunk {
     }
 
     /// Whether stamps only grow.
-    fn is_sorted(&self) -> bool {
+    pub fn is_sorted(&self) -> bool {
         match self {
             Self::Classic(entries) => entries.is_sorted_by_key(|entry| entry.stamp_ns),
             Self::Fd(entries) => entries.is_sorted_by_key(|entry| entry.stamp_ns),

@@ -51,19 +51,23 @@ pub struct Piece<'a> {
 impl Merge {
     /// Adds the frames of a block, which may be from both sides of a clock step.
     pub fn add(&mut self, mut chunk: Chunk) {
-        while let Some(later) = chunk.split_where_clock_was_set_back(WINDOW_NS) {
-            self.split_bytes += later.bytes();
-            self.add_ordered(chunk);
-            chunk = later;
+        // Most are: looked at once, and nothing to be done.
+        if !chunk.is_sorted() {
+            while let Some(later) = chunk.split_where_clock_was_set_back(WINDOW_NS) {
+                self.split_bytes += later.bytes();
+                chunk.sort();
+                self.add_ordered(chunk);
+                chunk = later;
+            }
+            chunk.sort();
         }
         self.add_ordered(chunk);
     }
 
-    fn add_ordered(&mut self, mut chunk: Chunk) {
+    fn add_ordered(&mut self, chunk: Chunk) {
         if chunk.len() == 0 {
             return;
         }
-        chunk.sort();
         let (first_ns, last_ns) = (chunk.stamp_ns(0), chunk.stamp_ns(chunk.len() - 1));
         self.newest_ns = self.newest_ns.max(last_ns);
         // The run that ends last before this chunk, so that the other runs can continue with older chunks.

@@ -2,8 +2,10 @@
 //! another network namespace, a sender there, 20 000 frames/s evenly spaced in turn, everything as it comes by default.
 //!
 //! The cost is what all processors spent on tasks (`/proc/schedstat`) with the recorder less the same with none, by
-//! frame: delivery in the kernel, wake-ups, system calls, formatting, writing. In the lab's virtual clock that is in
-//! instructions. Each recording is counted frame for frame; a figure of one that lost some says so.
+//! frame: delivery in the kernel, wake-ups, system calls, formatting, writing. What each costs in as long a time without
+//! frames is taken off both, and told by second: a recorder that looks around ten times a second does so at any rate. In
+//! the lab's virtual clock all is in instructions. Each recording is counted frame for frame; a figure of one that lost
+//! some says so.
 #![allow(clippy::unwrap_used, reason = "a bench may")]
 
 use canter_io::{
@@ -186,26 +188,56 @@ fn threads_ns(process: u32) -> BTreeMap<String, u64> {
     spent
 }
 
-/// What a run of the sender costs while a recorder runs, in ns: in all, and in the recorder's own threads. The rest is
-/// what delivery costs the sender.
-struct Cost {
+/// What was spent in a time, in ns: by all processors, and in each thread of the recorder.
+struct Spent {
     all_ns: u64,
     threads_ns: BTreeMap<String, u64>,
+}
+
+impl Spent {
+    /// What the recorder and everything else spend while `work` runs.
+    fn during(recorder: u32, work: impl FnOnce()) -> Self {
+        let (all_ns, threads_ns) = (spent_ns(), threads_ns(recorder));
+        work();
+        let before = Self { all_ns, threads_ns };
+        Self { all_ns: spent_ns(), threads_ns: self::threads_ns(recorder) }.less(&before)
+    }
+
+    fn less(self, other: &Self) -> Self {
+        let less = |(name, ns): (String, u64)| {
+            let other_ns = other.threads_ns.get(&name).copied().unwrap_or(0);
+            (name, ns.saturating_sub(other_ns))
+        };
+        let threads_ns = self.threads_ns.into_iter().map(less).collect();
+        Self { all_ns: self.all_ns.saturating_sub(other.all_ns), threads_ns }
+    }
+
+    fn recorder_ns(&self) -> u64 {
+        self.threads_ns.values().sum()
+    }
+}
+
+/// What a run of the sender costs while a recorder runs. What is not the recorder's is delivery, in the sender's context.
+struct Cost {
+    /// Of the frames alone.
+    frames: Spent,
+    /// Of the recorder without frames, in ns a second.
+    idle_ns: u64,
 }
 
 impl Cost {
     /// The cost per frame in the recorder's threads, in ns.
     fn recorder_ns(&self) -> u64 {
-        self.threads_ns.values().sum::<u64>() / FRAMES
+        self.frames.recorder_ns() / FRAMES
     }
 
     /// The parts of the cost per frame, in ns: `delivery 600, canter-write 300`.
     fn split(&self, alone_ns: u64) -> String {
-        let recorder_ns: u64 = self.threads_ns.values().sum();
-        let delivery = ("delivery".to_owned(), self.all_ns.saturating_sub(alone_ns + recorder_ns));
-        let parts = self.threads_ns.iter().map(|(name, ns)| (name.clone(), *ns));
-        let shown = [delivery].into_iter().chain(parts).filter(|(_, ns)| *ns > FRAMES);
-        shown.map(|(name, ns)| format!("{name} {}", ns / FRAMES)).collect::<Vec<_>>().join(", ")
+        let delivery_ns = self.frames.all_ns.saturating_sub(alone_ns + self.frames.recorder_ns());
+        let parts = self.frames.threads_ns.iter().map(|(name, ns)| (name.clone(), *ns));
+        let all = [("delivery".to_owned(), delivery_ns)].into_iter().chain(parts);
+        let shown = all.filter(|(_, ns)| *ns > FRAMES).map(|(name, ns)| format!("{name} {}", ns / FRAMES));
+        format!("{}; without frames {} a second", shown.collect::<Vec<_>>().join(", "), self.idle_ns)
     }
 }
 
@@ -227,15 +259,15 @@ fn measure(command: &str, ready: &str) -> (Cost, Child) {
     assert!(child.try_wait().unwrap().is_none(), "{command}: has ended: {}", sh("cat said"));
     run_sender(WARM_UP);
     std::thread::sleep(SETTLE);
-    let (before, mut threads_ns) = (spent_ns(), threads_ns(child.id()));
-    run_sender(FRAMES);
-    std::thread::sleep(SETTLE);
-    let all_ns = spent_ns() - before;
-    for (name, now_ns) in self::threads_ns(child.id()) {
-        let began_ns = threads_ns.insert(name.clone(), 0).unwrap_or(0);
-        threads_ns.insert(name, now_ns - began_ns);
-    }
-    (Cost { all_ns, threads_ns }, child)
+    let begun = Instant::now();
+    let with_frames = Spent::during(child.id(), || {
+        run_sender(FRAMES);
+        std::thread::sleep(SETTLE);
+    });
+    let took = begun.elapsed();
+    let idle = Spent::during(child.id(), || std::thread::sleep(took));
+    let idle_ns = (idle.recorder_ns() as f64 / took.as_secs_f64()) as u64;
+    (Cost { frames: with_frames.less(&idle), idle_ns }, child)
 }
 
 fn end(child: &mut Child) {
@@ -248,7 +280,7 @@ fn end(child: &mut Child) {
 
 fn compare() -> ExitCode {
     cable();
-    let (Cost { all_ns: alone_ns, .. }, mut child) = measure(NOTHING, "true");
+    let (Cost { frames: Spent { all_ns: alone_ns, .. }, .. }, mut child) = measure(NOTHING, "true");
     end(&mut child);
     println!("without a recorder the sender takes {} ns a frame", alone_ns / FRAMES);
     println!("{:<24} {:>12} {:>12}", "recorder", "ns a frame", "bytes a frame");
@@ -257,7 +289,7 @@ fn compare() -> ExitCode {
         sh("rm -f file* f said candump-*");
         let (cost, mut child) = measure(&command, ready);
         end(&mut child);
-        let per_frame = cost.all_ns.saturating_sub(alone_ns) / FRAMES;
+        let per_frame = cost.frames.all_ns.saturating_sub(alone_ns) / FRAMES;
         let recorded = sh(count);
         let is_complete = recorded == (WARM_UP + FRAMES).to_string();
         if !is_complete {
