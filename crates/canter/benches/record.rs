@@ -59,14 +59,14 @@ fn recorders() -> Vec<Recorder> {
         |name, command: String, ready, count| Recorder { name, command, ready, count, ceiling: None };
     let packets = "tshark -r file 2>/dev/null | wc -l";
     vec![
-        ours("canter .pcapng", "file.pcapng", "tshark -r file.pcapng 2>/dev/null | wc -l", Some(390)),
+        ours("canter .pcapng", "file.pcapng", "tshark -r file.pcapng 2>/dev/null | wc -l", Some(300)),
         // A window from the first frame on, while the conditions are looked for.
         ours(
             "canter .pcapng --trigger",
             "file.pcapng --after 1h --trigger 'new after 0s' --trigger bus-off --trigger 0C9#40:C0 \
              --trigger 'missing 0C9 > 50ms'",
             "tshark -r file-000001.pcapng 2>/dev/null | wc -l",
-            Some(450),
+            Some(320),
         ),
         // Fifty times as often as by default, which is not once in this measurement.
         ours(
@@ -75,7 +75,7 @@ fn recorders() -> Vec<Recorder> {
             "tshark -r file.pcapng 2>/dev/null | wc -l",
             None,
         ),
-        ours("canter .log", "file.log", "wc -l < file.log", Some(530)),
+        ours("canter .log", "file.log", "wc -l < file.log", Some(450)),
         ours(
             "canter .pcapng.zst",
             "file.pcapng.zst",
