@@ -64,6 +64,10 @@ pub struct Buses<'a> {
     missed: bool,
     /// The list, as soon as the kernel has answered.
     listing: Option<Receiver<Vec<Interface>>>,
+    /// The interface with this index, as soon as the kernel has answered.
+    asked: Option<(u32, Receiver<canter_io::Result<Interface>>)>,
+    /// A frame has waited in vain for the list or the interface.
+    has_waited: bool,
     /// The highest interface index when the recording began: interfaces with a higher one were created later.
     newest: u32,
     /// Whether frames are stamped by their controllers' clocks.
@@ -87,6 +91,14 @@ fn list() -> Receiver<Vec<Interface>> {
     let (sender, receiver) = mpsc::channel();
     let ask = move || Interface::list().map(|list| sender.send(list));
     drop(thread::Builder::new().name("list".to_owned()).spawn(ask));
+    receiver
+}
+
+/// Asks for the interface with this index, likewise.
+fn by_index(index: u32) -> Receiver<canter_io::Result<Interface>> {
+    let (sender, receiver) = mpsc::channel();
+    let ask = move || sender.send(Interface::by_index(index));
+    drop(thread::Builder::new().name("interface".to_owned()).spawn(ask));
     receiver
 }
 
@@ -118,6 +130,8 @@ impl<'a> Buses<'a> {
             news: Vec::new(),
             missed: false,
             listing: None,
+            asked: None,
+            has_waited: false,
             newest,
             aligns,
             computes_load: live.wants_load(),
@@ -286,16 +300,33 @@ impl<'a> Buses<'a> {
         if self.ended {
             return UNWANTED;
         }
-        self.follow_changes_until(Instant::now() + LISTED);
-        if let Some(place) = self.find_place(index, true).or_else(|| self.find_place(index, false)) {
-            return place;
+        // Once: while the kernel answers nobody, the ring fills.
+        let deadline = Instant::now() + if self.has_waited { Duration::ZERO } else { LISTED };
+        self.follow_changes_until(deadline);
+        let mut place = self.find_place(index, true).or_else(|| self.find_place(index, false));
+        if place.is_none() && self.listing.is_none() {
+            match self.ask(index, deadline) {
+                Some(Ok(interface)) => self.adopt(interface, None),
+                Some(Err(error)) if !error.is_transient() => self.remember(index, UNNAMED),
+                Some(Err(_)) | None => {} // asked again at its next frame
+            }
+            place = self.find_place(index, true);
         }
-        match Interface::by_index(index) {
-            Ok(interface) => self.adopt(interface, None),
-            Err(error) if error.is_transient() => return UNNAMED, // asked again at its next frame
-            Err(_) => self.remember(index, UNNAMED),
+        self.has_waited = self.listing.is_some() || self.asked.is_some();
+        place.unwrap_or(UNNAMED)
+    }
+
+    /// The interface with this index, or why there is none. `None`: the kernel has not answered before the deadline.
+    fn ask(&mut self, index: u32, deadline: Instant) -> Option<canter_io::Result<Interface>> {
+        let (asked, answer) = self.asked.take().unwrap_or_else(|| (index, by_index(index)));
+        match answer.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(found) => Some(found).filter(|_| asked == index),
+            Err(RecvTimeoutError::Timeout) => {
+                self.asked = Some((asked, answer));
+                None
+            }
+            Err(RecvTimeoutError::Disconnected) => None,
         }
-        self.find_place(index, true).unwrap_or(UNNAMED)
     }
 
     /// What is known of the interface with this index, which exists, or existed before.
