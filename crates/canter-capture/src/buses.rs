@@ -97,7 +97,7 @@ fn list() -> Receiver<Vec<Interface>> {
 /// Asks for the interface with this index, likewise.
 fn by_index(index: u32) -> Receiver<canter_io::Result<Interface>> {
     let (sender, receiver) = mpsc::channel();
-    let ask = move || sender.send(Interface::by_index(index));
+    let ask = move || drop(sender.send(Interface::by_index(index)));
     drop(thread::Builder::new().name("interface".to_owned()).spawn(ask));
     receiver
 }
