@@ -219,9 +219,9 @@ impl Spent {
 
 /// What a run of the sender costs while a recorder runs. What is not the recorder's is delivery, in the sender's context.
 struct Cost {
-    /// Of the frames alone.
+    /// What the frames alone cost.
     frames: Spent,
-    /// Of the recorder without frames, in ns a second.
+    /// What the recorder spends without frames, in ns a second.
     idle_ns: u64,
 }
 
