@@ -332,6 +332,9 @@ int canchar_stop(struct canchar_device *dev);
 /* Sets the bit timing and fills in what is 0 in it: 0, -EINVAL, -ENODEV, -EBUSY while it runs. */
 int canchar_set_timing(struct canchar_device *dev, struct canchar_timing *timing);
 
+/* Sets the bit rate alone, so that a listener stays one; answers as canchar_set_timing(). */
+int canchar_set_bitrate(struct canchar_device *dev, u32 bitrate);
+
 /* thread.c */
 
 /* Moves the interrupt handler into a thread or back: 0, -ENODEV or why there is no thread. */

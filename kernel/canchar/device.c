@@ -132,22 +132,42 @@ static void canchar_restart_work(struct work_struct *work)
 	mutex_unlock(&dev->mutex);
 }
 
+static int canchar_put_timing(struct canchar_device *dev, struct canchar_timing *timing)
+{
+	int err = dev->ops->calculate(timing);
+
+	lockdep_assert_held(&dev->mutex);
+	if (err)
+		return err;
+	if (dev->gone)
+		return -ENODEV;
+	if (dev->running)
+		return -EBUSY;
+	dev->timing = *timing;
+	return 0;
+}
+
 int canchar_set_timing(struct canchar_device *dev, struct canchar_timing *timing)
 {
 	int err;
 
 	if (timing->flags & ~CANCHAR_LISTEN_ONLY || timing->sample_point >= 1000)
 		return -EINVAL;
-	err = dev->ops->calculate(timing);
-	if (err)
-		return err;
 	mutex_lock(&dev->mutex);
-	if (dev->gone)
-		err = -ENODEV;
-	else if (dev->running)
-		err = -EBUSY;
-	else
-		dev->timing = *timing;
+	err = canchar_put_timing(dev, timing);
+	mutex_unlock(&dev->mutex);
+	return err;
+}
+
+int canchar_set_bitrate(struct canchar_device *dev, u32 bitrate)
+{
+	struct canchar_timing timing = { .bitrate = bitrate };
+	int err;
+
+	mutex_lock(&dev->mutex);
+	timing.restart_ms = dev->timing.restart_ms;
+	timing.flags = dev->timing.flags;
+	err = canchar_put_timing(dev, &timing);
 	mutex_unlock(&dev->mutex);
 	return err;
 }

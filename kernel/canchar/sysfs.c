@@ -19,16 +19,11 @@ static ssize_t bitrate_show(struct device *device, struct device_attribute *attr
 static ssize_t bitrate_store(struct device *device, struct device_attribute *attribute,
 			     const char *text, size_t count)
 {
-	const struct canchar_timing *old = &canchar_of(device)->timing;
-	/* Only the rate is set: a listener stays one. */
-	struct canchar_timing timing = {
-		.restart_ms = READ_ONCE(old->restart_ms),
-		.flags = READ_ONCE(old->flags),
-	};
-	int err = kstrtou32(text, 0, &timing.bitrate);
+	u32 bitrate;
+	int err = kstrtou32(text, 0, &bitrate);
 
 	if (!err)
-		err = canchar_set_timing(canchar_of(device), &timing);
+		err = canchar_set_bitrate(canchar_of(device), bitrate);
 	return err ? err : count;
 }
 static DEVICE_ATTR_RW(bitrate);

@@ -210,15 +210,17 @@ fn an_earlier_account_is_never_truncated_and_a_killed_recording_has_one_that_is_
     assert_eq!(fs::read_to_string(&path).unwrap(), "earlier");
     assert!(!fs::exists(&file).unwrap());
 
-    // A link of that name is replaced, not followed.
+    // Links of these names are replaced, not followed.
     fs::remove_file(&path).unwrap();
     fs::write(&precious, "precious").unwrap();
     symlink(&precious, &path).unwrap();
+    symlink(&precious, &file).unwrap();
     let capture = Capture::start(&["pg0", "-o", &file, "--overwrite"]);
     send(&mut buses.senders(), 0, 10);
     capture.signal("KILL");
     capture.wait();
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    assert!(!fs::symlink_metadata(&file).unwrap().is_symlink());
     let account = account(&file);
     assert_eq!(account["complete"], false, "{account}");
     assert!(account["verdict"].as_str().unwrap().contains("has not ended"), "{account}");
