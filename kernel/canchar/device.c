@@ -132,11 +132,11 @@ static void canchar_restart_work(struct work_struct *work)
 	mutex_unlock(&dev->mutex);
 }
 
+/* Under the device's mutex. */
 static int canchar_put_timing(struct canchar_device *dev, struct canchar_timing *timing)
 {
 	int err = dev->ops->calculate(timing);
 
-	lockdep_assert_held(&dev->mutex);
 	if (err)
 		return err;
 	if (dev->gone)

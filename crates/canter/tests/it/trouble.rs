@@ -109,9 +109,17 @@ const REFUSED: &[Case] = &[
         4,
         &["--cpu 5000: ", "(nproc prints the number of processors)"],
     ),
-    case("study inside 2014-fig9.9", 2, &["2014-fig9.9: no such study (there are 2010-wire, 2010-fig5, "]),
+    case(
+        "study inside 2014-fig9.9",
+        2,
+        &["2014-fig9.9: no such study (there are 2010-bursts, 2010-bursts-canchar, "],
+    ),
     case("report /nowhere/it.json", 1, &["/nowhere/it.json: read: no such file or directory"]),
-    case("study run 2014-fig9.9", 2, &["2014-fig9.9: no such study (there are 2010-wire, 2010-fig5, "]),
+    case(
+        "study run 2014-fig9.9",
+        2,
+        &["2014-fig9.9: no such study (there are 2010-bursts, 2010-bursts-canchar, "],
+    ),
 ];
 
 #[test]
