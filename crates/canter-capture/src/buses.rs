@@ -88,17 +88,19 @@ fn filters(wanted: &InterfaceFilters) -> Option<Filters> {
 /// Asks for the list of interfaces in a thread of its own: the kernel answers only when nobody changes an interface, and the
 /// caller has a ring to empty. The answer is missing if the kernel refuses.
 fn list() -> Receiver<Vec<Interface>> {
-    let (sender, receiver) = mpsc::channel();
-    let ask = move || Interface::list().map(|list| sender.send(list));
-    drop(thread::Builder::new().name("list".to_owned()).spawn(ask));
-    receiver
+    answer("list", || Interface::list().ok())
 }
 
 /// Asks for the interface with this index, likewise.
 fn by_index(index: u32) -> Receiver<canter_io::Result<Interface>> {
+    answer("interface", move || Some(Interface::by_index(index)))
+}
+
+/// The answer of a thread of this name, if it has one.
+fn answer<T: Send + 'static>(name: &str, ask: impl FnOnce() -> Option<T> + Send + 'static) -> Receiver<T> {
     let (sender, receiver) = mpsc::channel();
-    let ask = move || drop(sender.send(Interface::by_index(index)));
-    drop(thread::Builder::new().name("interface".to_owned()).spawn(ask));
+    let asking = move || drop(ask().map(|answer| sender.send(answer)));
+    drop(thread::Builder::new().name(name.to_owned()).spawn(asking));
     receiver
 }
 

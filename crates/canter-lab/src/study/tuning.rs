@@ -26,8 +26,8 @@ pub enum Tuning {
     /// All interrupt handlers are threads of this priority, canchar's by request; `None`: as usual.
     Threads(Option<u8>),
     Napi(Napi),
-    /// The interface's interrupts stay off after a poll that found a frame, until so many polls have found none, and
-    /// `read/busy-poll` prefers polling; 0: they are enabled after each poll.
+    /// The number of polls without a frame after which the interface's interrupts are enabled again; 0: after each poll.
+    /// With any other number `read/busy-poll` prefers polling.
     DeferInterrupts(u32),
     Frames(FrameLimit, u32),
 }
