@@ -300,7 +300,7 @@ impl<'a> Buses<'a> {
             return place;
         }
         if self.ended {
-            return UNWANTED;
+            return if self.may_lack_some() { UNNAMED } else { UNWANTED };
         }
         // Once: while the kernel answers nobody, the ring fills.
         let deadline = Instant::now() + if self.has_waited { Duration::ZERO } else { LISTED };
@@ -316,6 +316,12 @@ impl<'a> Buses<'a> {
         }
         self.has_waited = self.listing.is_some() || self.asked.is_some();
         place.unwrap_or(UNNAMED)
+    }
+
+    /// Whether there may be interfaces that it does not know: the kernel reports none, or has dropped reports and not yet
+    /// answered what there is.
+    fn may_lack_some(&self) -> bool {
+        self.monitor.is_none() || self.missed || self.listing.is_some()
     }
 
     /// The interface with this index, or why there is none. `None`: the kernel has not answered before the deadline.

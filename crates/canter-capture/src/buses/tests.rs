@@ -58,6 +58,15 @@ fn frames_of_an_interface_that_nobody_can_name_are_counted() {
 }
 
 #[test]
+fn they_are_counted_after_the_end_too_while_the_kernel_has_not_said_what_interfaces_there_are() {
+    recording("any", |buses| {
+        buses.end(false);
+        assert_eq!(receive(buses, OTHER, 5), 0);
+        assert_eq!(buses.unnamed, 5);
+    });
+}
+
+#[test]
 fn frames_of_an_interface_that_got_the_index_of_another_are_in_doubt() {
     let (mixed, events) = recording("can0", |buses| {
         buses.follow(vec![Change::Is(interface("can0", CAN0), counted(0))]);

@@ -362,3 +362,37 @@ fn while_the_kernel_lets_nobody_ask_for_interfaces_a_recording_goes_on_and_ends(
         holder.signal("KILL");
     }
 }
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=capture_trouble"]
+fn a_frame_of_an_interface_that_the_kernel_does_not_name_keeps_a_recording_from_nothing() {
+    sh("modprobe tun; ip link add busy type vcan");
+    let (disk, cables) = (Disk::new("unnamed", "16M"), Cables::new("tn", 2));
+    let file = disk.file("a.log");
+    let mut senders = cables.senders();
+    let capture = Capture::start(&["any", "-o", &file]);
+    send(&mut senders, 0, 100);
+    capture.signal("STOP");
+    // More reports than the kernel keeps for a program that does not read them: that of the new interface is dropped.
+    sh("for n in $(seq 600); do echo link set busy up; echo link set busy down; done | ip -batch -");
+    let new = Cables::new("tm", 1);
+    let received = || sh("cat /sys/class/net/tm0/statistics/rx_packets").trim().parse::<u64>().unwrap();
+    // Until the kernel has seen that both ends are up, it drops what is sent.
+    eventually("the new interface has a frame", || {
+        send(&mut new.senders(), 0, 1);
+        received() > 0
+    });
+    let holder = testbed::start("python3", &[concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hold_rtnl.py")]);
+    eventually("the mutex is held", || holder.printed().contains("held"));
+    capture.signal("CONT");
+    send(&mut senders, 100, 200);
+    capture.signal("TERM");
+    eventually("the account is final", || account(&file)["ended_ns"] != 0);
+    // Until now the kernel keeps the thread that asks, and so what the recorder prints to.
+    holder.signal("KILL");
+    let ended = capture.wait();
+    let account = account(&file);
+    assert_eq!((ended.code, &account["doubtful"]), (Some(0), &received().into()), "{account:#}");
+    assert_all(&file, &cables.names(), 200);
+    sh("ip link delete busy");
+}
