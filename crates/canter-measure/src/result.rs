@@ -21,6 +21,8 @@ pub const SCHEMA: u32 = 1;
 
 /// The quantity of a series that has a ledger alone: what a recorder of many buses lost.
 pub const RECORDING: &str = "recording";
+/// The quantity of the run times of an interrupt's handler.
+pub const HANDLER_TIME: &str = "handler time";
 
 const NO_RESULT: &str = "not a result file of canter (--json FILE writes one)";
 

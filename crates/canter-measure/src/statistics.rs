@@ -54,9 +54,12 @@ impl Estimate {
     }
 
     /// `self` divided by `base`. The limits of the ratio follow from both intervals (the method of
-    /// variance estimates recovery, on logarithms: Donner and Zou, 2012).
+    /// variance estimates recovery, on logarithms: Donner and Zou, 2012). A time of 0 ns counts as half of one; the low limit
+    /// of a share as a thousandth of its value at least.
     pub fn ratio_to(self, base: Self) -> Self {
-        let ln = |one: Self| [one.value, one.low, one.high].map(|value| value.max(0.5).ln());
+        let is_share = |one: Self| one.value > 0.0 && one.value < 1.0;
+        let least = |one: Self| if is_share(one) { one.value / 1000.0 } else { 0.5 };
+        let ln = |one: Self| [one.value, one.low, one.high].map(|value| value.max(least(one)).ln());
         let ([a, a_low, a_high], [b, b_low, b_high]) = (ln(base), ln(self));
         let low = (b - a) - ((b - b_low).powi(2) + (a_high - a).powi(2)).sqrt();
         let high = (b - a) + ((b_high - b).powi(2) + (a - a_low).powi(2)).sqrt();
@@ -193,6 +196,16 @@ mod tests {
         // Critical values of the two-sided test at 5 %: 3 and 3 none, 4 and 4: 0, 5 and 5: 2, 6 and 6: 5, 10 and 10: 23.
         let cuts = [(3, 3), (4, 4), (5, 5), (6, 6), (10, 10)].map(|(n, m)| rank_cut(n, m));
         assert_eq!(cuts, [None, Some(0), Some(2), Some(5), Some(23)]);
+    }
+
+    #[test]
+    fn a_ratio_of_shares_below_one_half_is_not_one() {
+        let share = |value| Estimate { value, low: value - 0.01, high: value + 0.01 };
+        let ratio = share(0.2).ratio_to(share(0.4));
+        assert!((ratio.value - 0.5).abs() < 1e-9 && ratio.low < 0.48 && ratio.high > 0.52, "{ratio:?}");
+        assert!(Estimate { low: 0.0, ..share(0.2) }.ratio_to(share(0.4)).low < 0.01);
+        let nothing = Estimate::exact(0.0).ratio_to(Estimate::exact(10.0));
+        assert!((nothing.value - 0.05).abs() < 1e-9, "{nothing:?}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use canter_io::{
 use canter_measure::{
     environment,
     histogram::Histogram,
-    result::{Condition, Series},
+    result::{Condition, HANDLER_TIME, Series},
 };
 use canter_route::{
     canwire,
@@ -37,7 +37,6 @@ use std::{
 /// The bit rate of a card whose interface has none, in bit/s.
 const BIT_RATE: u32 = 500_000;
 /// The name of the measured quantity in the result.
-const HANDLER_TIME: &str = "handler time";
 /// The number of records that one call reads.
 const READ_RECORDS: usize = 256;
 /// One at a time: the meter reads the stamps this long after the frame should have arrived, so that it does not wake up

@@ -123,7 +123,7 @@ impl TryFrom<File> for Claim {
         }
         let given = [
             ratio.map(Box::new).map(Criterion::Ratio),
-            time.map(Criterion::Time),
+            time.map(Box::new).map(Criterion::Time),
             order.map(Criterion::Order),
             course.map(Criterion::Course),
             line.map(Criterion::Line),

@@ -152,6 +152,9 @@ pub struct PingPlan {
     pub loads: Vec<String>,
     #[serde(default = "super::plan::as_it_is")]
     pub tuning: Vec<super::tuning::Tuning>,
+    /// Whether frames on canchar's virtual devices take no time, as on a vcan, instead of that of 1 Mbit/s.
+    #[serde(default)]
+    pub timeless: bool,
     pub pairs: Vec<PingPair>,
 }
 

@@ -21,10 +21,14 @@ pub fn interfaces(plan: &PingPlan) -> failure::Result<Vec<Interface>> {
     let mut interfaces: Vec<Interface> = Vec::new();
     for name in plan.pairs.iter().flat_map(|pair| [&pair.from, &pair.to]) {
         if !interfaces.iter().any(|known| known.name == *name) {
-            interfaces.push(set_up(name, Rate::Classic)?);
+            interfaces.push(set_up(name, rate(plan))?);
         }
     }
     Ok(interfaces)
+}
+
+fn rate(plan: &PingPlan) -> Rate {
+    if plan.timeless { Rate::Timeless } else { Rate::Classic }
 }
 
 /// Every pair under every load and tuning, but for those whose number is `known`.
@@ -44,7 +48,7 @@ pub fn measure(
                     continue;
                 }
                 for name in [&pair.from, &pair.to] {
-                    set_up(name, Rate::Classic)?;
+                    set_up(name, rate(plan))?;
                 }
                 let one = match tuned_ping(plan, pair, tuning, load, ethernet.as_ref()) {
                     Err(Failure { exit: Exit::Unable, message }) => {

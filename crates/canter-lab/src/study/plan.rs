@@ -7,9 +7,18 @@ use canter_route::traffic::random::SEED;
 use canter_route::{gateway::kind::Method, traffic::pattern::Traffic};
 use serde::Deserialize;
 
-/// The method name for no gateway: the exact instrument's second card is on the bus of the first one, and the latency
+/// The method name for no gateway on the exact instrument's bus: the exact instrument's second card is on the bus of the first one, and the latency
 /// is the time from an interrupt's cause to its handler.
-pub const NO_GATEWAY: &str = "interrupt";
+pub const INTERRUPT: &str = "interrupt";
+
+/// The method name for no gateway on cards: both stamps of the meter are taken on the sender's bus, and what lies between them
+/// is its own.
+pub const DIRECT: &str = "direct";
+
+/// Whether a method of a study is no gateway.
+pub fn has_no_gateway(method: &str) -> bool {
+    [INTERRUPT, DIRECT].contains(&method)
+}
 
 /// The part `[latency]` of a study file.
 #[derive(Deserialize)]
@@ -123,7 +132,7 @@ pub struct Case {
 impl LatencyFile {
     pub fn plan(self) -> Result<LatencyPlan, String> {
         for method in &self.methods {
-            if method != NO_GATEWAY {
+            if !has_no_gateway(method) {
                 method.parse::<Method>().map_err(|error| error.to_string())?;
             }
         }

@@ -15,6 +15,8 @@ pub const SENDER_CPU: usize = 0;
 pub enum Rate {
     Classic,
     Fd,
+    /// Frames on canchar's virtual devices take no time.
+    Timeless,
 }
 
 impl Rate {
@@ -30,12 +32,14 @@ impl Rate {
         match self {
             Self::Classic => BitTiming::classic(Self::NOMINAL),
             Self::Fd => BitTiming::fd(Self::NOMINAL, Self::DATA),
+            Self::Timeless => BitTiming::classic(0),
         }
     }
 
     fn is_of(self, interface: &Interface) -> bool {
         let data = if self == Self::Fd { Some(Self::DATA) } else { None };
-        interface.bitrate() == Some(Self::NOMINAL) && interface.data_bitrate() == data
+        let nominal = if self == Self::Timeless { None } else { Some(Self::NOMINAL) };
+        interface.bitrate() == nominal && interface.data_bitrate() == data
     }
 }
 

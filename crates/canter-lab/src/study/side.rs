@@ -5,7 +5,7 @@ use super::{
     cards::{self, Fitted},
     ethernet::{self, Ethernet},
     load::{self, Load, Part, Running},
-    plan::NO_GATEWAY,
+    plan::has_no_gateway,
     preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
     rules::Rules,
     tuning::{Tuned, Tuning},
@@ -147,7 +147,7 @@ impl Local {
 
     /// Binds the cards to the driver that the method needs and brings them up.
     fn fit(&mut self, order: &Order) -> failure::Result<()> {
-        let Some(addresses) = self.place.cards.as_ref().filter(|_| order.method != NO_GATEWAY) else {
+        let Some(addresses) = self.place.cards.as_ref().filter(|_| !has_no_gateway(&order.method)) else {
             return Ok(());
         };
         self.fitted.clear(); // restores the cards of a method that failed to start
@@ -279,7 +279,7 @@ fn rule_file(rules: &Rules, place: &Place) -> failure::Result<Option<tempfile::N
 }
 
 fn start(place: &Place, order: &Order, rules: &Rules, file: Option<&Path>) -> failure::Result<Gateway> {
-    if order.method == NO_GATEWAY {
+    if has_no_gateway(&order.method) {
         return Ok(Gateway::Nothing);
     }
     let rules_apply = order.method.parse::<Method>().is_ok_and(|method| method.kind.rules_apply);

@@ -9,7 +9,7 @@
 use super::{
     definition::{Bus, Study},
     load::Load,
-    plan::{Case, LatencyPlan, NO_GATEWAY},
+    plan::{Case, DIRECT, INTERRUPT, LatencyPlan, has_no_gateway},
     preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
     side::{Order, Place, Side},
 };
@@ -58,6 +58,8 @@ const APART: &str =
     "sender, meter and their interrupts on processor 0, gateway and its interrupts on processor 1";
 /// What a machine with one processor leaves no choice of.
 pub const TOGETHER: &str = "everything on the only processor";
+/// The quantity of what lies between the meter's stamps without a gateway.
+const OWN_TIME: &str = "time without a gateway";
 /// The acknowledging interface on the bus of the exact instrument's sender.
 const WITNESS: &str = "can1";
 
@@ -211,18 +213,19 @@ impl Bed {
     }
 
     fn setup(&self, plan: &LatencyPlan, case: &Case) -> failure::Result<Setup> {
-        let no_gateway = case.method == NO_GATEWAY;
+        let null = self.null.as_ref().filter(|_| case.method == DIRECT);
+        let witness = (case.method == INTERRUPT).then_some(WITNESS);
         Ok(Setup {
             send: self.send.clone(),
             direct: self.direct.clone(),
-            routed: if no_gateway { WITNESS.to_owned() } else { self.routed.clone() },
+            routed: witness.or(null.map(String::as_str)).unwrap_or(&self.routed).to_owned(),
             traffic: case.traffic,
             count: plan.count,
             gap: plan.gap_ns,
             jitter: plan.jitter_ns,
             seed: plan.seed,
             template: Template::new(case.rules.frame_id(), case.len, plan.fd),
-            null: no_gateway,
+            null: has_no_gateway(&case.method),
             wire_time: WireTime::Auto,
             instrument: self.instrument,
             gateway: None,
@@ -251,7 +254,12 @@ impl Bed {
             let paper_name = paper_name(&case.method).to_owned();
             Ok(Series { paper_name, ..Series::unavailable(&case.method, condition, reason) })
         };
-        let needs_exact = case.method == NO_GATEWAY || plan.handler.is_some();
+        if case.method == DIRECT && self.null.is_none() {
+            return unavailable(
+                "needs bus = \"sja1000\" without canchar and without the analyzer".to_owned(),
+            );
+        }
+        let needs_exact = case.method == INTERRUPT || plan.handler.is_some();
         if needs_exact && self.instrument != InstrumentName::Probe {
             return unavailable("needs bus = \"probe\" (the exact instrument)".to_owned());
         }
@@ -262,7 +270,7 @@ impl Bed {
                 "the analyzer knows no transmit function of a gateway without Linux".to_owned(),
             );
         }
-        if case.method != NO_GATEWAY && method.is_err() {
+        if !has_no_gateway(&case.method) && method.is_err() {
             return unavailable("not part of this version".to_owned());
         }
         let order = Order {
@@ -297,6 +305,9 @@ impl Bed {
         }
         if let Some(why) = silent {
             return unavailable(why);
+        }
+        if case.method == DIRECT {
+            OWN_TIME.clone_into(&mut series.quantity);
         }
         series.ledger = account.ledger(&counts);
         series.method.clone_from(&case.method);

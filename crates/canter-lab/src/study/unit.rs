@@ -211,8 +211,8 @@ mod tests {
             .map(|Boot { machine, .. }| {
                 let of_its_own = |one: &&lab::Chosen| ["canprobe", "canchar"].contains(&one.module.name());
                 let modules: Vec<_> = machine.modules.iter().filter(of_its_own).collect();
-                let Machine { kernel, cpus, shift, append, .. } = machine;
-                format!("{kernel} {cpus} {shift} {append:?} {modules:?}")
+                let Machine { kernel, cpus, shift, append, analyzer, .. } = machine;
+                format!("{kernel} {cpus} {shift} {append:?} {analyzer} {modules:?}")
             })
             .collect();
         machines.sort();

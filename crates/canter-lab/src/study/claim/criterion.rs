@@ -26,7 +26,7 @@ pub enum Criterion {
     /// The ratio of one statistic to another.
     Ratio(Box<Ratio>),
     /// A statistic is a time that the paper states.
-    Time(Time),
+    Time(Box<Time>),
     /// Statistics of several series ascend.
     Order(Order),
     /// A statistic stays, rises or rises in a straight line while a number is varied.

@@ -1,7 +1,7 @@
 //! The statistics of a series that claims and ceilings name: in one place their words, and how to read each.
 
 use canter_measure::{
-    result::Series,
+    result::{HANDLER_TIME, Series},
     statistics::{self, Confidence, Estimate},
     verdicts::Quantity,
 };
@@ -26,6 +26,8 @@ pub enum Statistic {
     Total,
     /// The processor's load, of a curve at the selector's rate.
     Load,
+    /// How often an interrupt's handler ran, for each frame.
+    Runs,
 }
 
 impl Statistic {
@@ -41,11 +43,16 @@ impl Statistic {
             Self::Delivery => "delivery",
             Self::Total => "call and delivery",
             Self::Load => "load",
+            Self::Runs => "handler runs for each frame",
         }
     }
 
     pub fn quantity(self) -> Quantity {
-        if self == Self::Load { Quantity::Share } else { Quantity::Time }
+        match self {
+            Self::Load => Quantity::Share,
+            Self::Runs => Quantity::Ratio,
+            _ => Quantity::Time,
+        }
     }
 
     /// The statistic without the instrument's own time, as claims compare it.
@@ -74,6 +81,10 @@ impl Statistic {
             Self::Delivery => Estimate::exact(cost()?.delivery as f64),
             Self::Total => Estimate::exact(cost()?.total as f64),
             Self::Load => load(series, rate)?,
+            Self::Runs if series.quantity != HANDLER_TIME => {
+                return Err("has no run times of a handler".to_owned());
+            }
+            Self::Runs => Estimate::exact(latency()?.count as f64 / series.ledger.sent.max(1) as f64),
         };
         Ok(estimate)
     }
@@ -84,7 +95,7 @@ impl Statistic {
     fn contains_the_floor(self, series: &Series) -> bool {
         let of_latencies = match self {
             Self::Min | Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max => true,
-            Self::Call | Self::Delivery | Self::Total | Self::Load => false,
+            Self::Call | Self::Delivery | Self::Total | Self::Load | Self::Runs => false,
         };
         of_latencies && series.quantity.is_empty()
     }

@@ -151,6 +151,59 @@ fn a_time_is_compared_with_the_paper_s_where_it_depends_on_no_machine() {
 }
 
 #[test]
+fn the_time_of_bits_is_taken_off_both_sides_of_a_ratio() {
+    let less = |ns: u32| RATIO.replace("paper", &format!("less_ns = {ns}, paper"));
+    let both = [result("s", vec![series("a", 4000, 0), series("b", 2000, 0)])];
+    let decided = decide(&less(1000), &both);
+    assert_eq!(
+        (decided.finding, decided.found.contains("less 1.00 µs of bits")),
+        (Finding::Within, true),
+        "{decided:?}"
+    );
+    assert_eq!(decide(RATIO, &both).estimate.map(|one| one.value), Some(2.0));
+    assert_eq!(decided.estimate.map(|one| one.value.round()), Some(3.0));
+    let all = decide(&less(2000), &both);
+    assert_eq!((all.finding, all.found.as_str()), (Finding::Unclear, "a time within less_ns = 2000"));
+}
+
+#[test]
+fn two_instruments_are_as_far_apart_as_their_times_whichever_is_the_longer() {
+    let apart = "time = { figure = 'p50', of = { method = 'a' }, beside = { study = 'other' }, paper_us = 1.0, within = 1.0, \
+                 side = 'at-most' }";
+    let by = |ns, other_ns| {
+        let other = result("other", vec![series("a", other_ns, 0)]);
+        decide(apart, &[result("s", vec![series("a", ns, 0)]), other])
+    };
+    let near = by(12_900, 12_400);
+    assert_eq!((near.finding, near.found.as_str()), (Finding::Within, "12.9 µs and 12.4 µs: 0.5 µs apart"));
+    assert_eq!(by(12_400, 12_900).finding, Finding::Within);
+    assert_eq!(by(12_400, 13_900).finding, Finding::Outside);
+    assert_eq!(decide(apart, &[result("s", vec![series("a", 1000, 0)])]).finding, Finding::Missing);
+}
+
+#[test]
+fn runs_of_a_handler_are_counted_for_each_frame() {
+    let runs = "ratio = { figure = 'runs', of = { traffic = 'burst=5' }, over = { traffic = 'one-at-a-time' }, paper = 0.9, \
+                within = 1.0, side = 'at-most' }";
+    let of = |traffic: &str, sent: u64, quantity: &str| {
+        let mut one = series("a", 1000, 0); // a thousand runs
+        (one.condition.traffic, one.ledger.sent, one.ledger.received) = (traffic.to_owned(), sent, sent);
+        Series { quantity: quantity.to_owned(), ..one }
+    };
+    let both = |quantity| {
+        vec![result("s", vec![of("burst=5", 5000, quantity), of("one-at-a-time", 1000, quantity)])]
+    };
+    let decided = decide(runs, &both("handler time"));
+    assert_eq!(
+        (decided.finding, decided.estimate.map(|one| one.value)),
+        (Finding::Within, Some(0.2)),
+        "{decided:?}"
+    );
+    let latencies = decide(runs, &both(""));
+    assert!(latencies.found.contains("has no run times of a handler"), "{latencies:?}");
+}
+
+#[test]
 fn a_loss_says_nothing_when_its_control_loses_too() {
     let lost =
         "lost = { of = { method = 'a' }, control = { method = 'b' }, paper = 0.001, side = 'at-least' }";

@@ -7,6 +7,7 @@ use crate::study::claim::{
     selector::Selector,
     statistic::Statistic,
 };
+use canter_cli::units;
 use canter_measure::{
     statistics::{self, Confidence, Estimate},
     verdicts::{Plot, Quantity},
@@ -29,6 +30,9 @@ pub struct Ratio {
     less: Option<Selector>,
     /// The properties in which this series differs from `of`.
     over_less: Option<Selector>,
+    /// A time that both statistics contain and no software takes, in ns, which is taken off both: that of the frames' bits.
+    #[serde(default)]
+    less_ns: u32,
     paper: f64,
     within: f64,
     #[serde(default)]
@@ -47,21 +51,31 @@ impl Ratio {
 
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
         let over_statistic = self.over_statistic.unwrap_or(self.statistic);
+        let less_ns = f64::from(self.less_ns);
+        let of_software = |one: Estimate| one.minus(Estimate::exact(less_ns));
         let of = Excess::sample(evidence, &self.of, self.less.as_ref(), &self.of, self.statistic)?;
         let over = Excess::sample(evidence, &self.over, self.over_less.as_ref(), &self.of, over_statistic)?;
         let mut each = Vec::new();
         for (file, _) in &of.value.boots {
             let of = of.in_boot(*file);
             let over = over.in_boot(*file);
-            each.extend(of.iter().flat_map(|of| over.iter().map(|over| of.ratio_to(*over))));
+            if over.iter().any(|over| over.low <= less_ns) && self.less_ns > 0 {
+                return Err(Outcome::unclear(format!("a time within less_ns = {}", self.less_ns)));
+            }
+            let ratios = |of: Estimate| over.iter().map(move |over| of.ratio_to(of_software(*over)));
+            each.extend(of.iter().flat_map(|of| ratios(of_software(*of))));
         }
         let estimate = evidence::together(&each);
         let bounds = self.bounds().range();
         let quantity = self.statistic.quantity();
+        let less = match self.less_ns {
+            0 => String::new(),
+            less_ns => format!(", each less {} of bits", units::span(less_ns.into())),
+        };
         Ok(Outcome {
             finding: Finding::judge(estimate, bounds),
             found: format!(
-                "{} / {} = {}",
+                "{} / {}{less} = {}",
                 of.in_words(quantity),
                 over.in_words(quantity),
                 digits(estimate.value)
