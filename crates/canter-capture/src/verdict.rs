@@ -168,7 +168,9 @@ impl fmt::Display for Fault {
             Self::Overruns(events) => {
                 write!(f, "incomplete: at least {events} overrun events, number of frames unknown")
             }
-            Self::Removed(names) => write!(f, "incomplete: {} removed, counters unknown", names.join(", ")),
+            Self::Removed(names) => {
+                write!(f, "incomplete: counters of {} unknown (removed, or not to be read)", names.join(", "))
+            }
             Self::Lost(lost, method) => {
                 let places =
                     lost.places(method.network_queue()).into_iter().filter(|&(_, frames)| frames > 0);
@@ -202,9 +204,7 @@ impl fmt::Display for Cause {
             }
             Self::Surplus => "as many were received that its counters do not explain",
             Self::Dropped => "as many were dropped that its driver may have counted as received, or not",
-            Self::Unnamed => {
-                "as many came from interfaces that were gone before canter could ask for their names"
-            }
+            Self::Unnamed => "as many came from interfaces whose names the kernel did not tell in time",
             Self::Reused => "another interface got its index, and as many may be frames of that one",
             Self::SharedRing => "the ring has lost as many, of these or of interfaces that are not recorded",
         })
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(
             Verdict::Incomplete { faults, more: 5, causes }.to_string(),
             "incomplete: at least 3 overrun events, number of frames unknown; \
-             incomplete: can7, can8 removed, counters unknown; 3 frames lost at the sockets (1), the disk (2); \
+             incomplete: counters of can7, can8 unknown (removed, or not to be read); 3 frames lost at the sockets (1), the disk (2); \
              incomplete: 4 frames unaccounted inside canter; up to 5 more may be missing: \
              as many echoes or error frames, which its driver does not count, would hide them, or \
              as many were received that its counters do not explain"

@@ -190,7 +190,7 @@ fn frames_that_nobody_could_name_and_mixed_frames_are_never_complete() {
         (
             4,
             "ambiguous: up to 4 frames of all interfaces may be missing: \
-            as many came from interfaces that were gone before canter could ask for their names"
+            as many came from interfaces whose names the kernel did not tell in time"
                 .to_owned()
         )
     );
@@ -221,7 +221,10 @@ fn a_failure_and_frames_without_a_place_are_never_complete() {
     let judgement = judge(&Counts { inside: 3, ..counts(RingLoss::default(), &buses) });
     assert_eq!(judgement.verdict.to_string(), "incomplete: 3 frames unaccounted inside canter");
     let removed = judged(0, &[Bus { counted: None, ..bus(0, 10) }]);
-    assert_eq!(removed.verdict.to_string(), "incomplete: can0 removed, counters unknown");
+    assert_eq!(
+        removed.verdict.to_string(),
+        "incomplete: counters of can0 unknown (removed, or not to be read)"
+    );
 }
 
 proptest! {

@@ -396,3 +396,28 @@ fn a_frame_of_an_interface_that_the_kernel_does_not_name_keeps_a_recording_from_
     assert_all(&file, &cables.names(), 200);
     sh("ip link delete busy");
 }
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=capture_trouble"]
+fn a_recorder_that_may_open_no_file_more_keeps_what_it_has_and_is_not_complete() {
+    sh("ip link add busy type vcan");
+    let (disk, cables) = (Disk::new("files", "16M"), Cables::new("tf", 2));
+    let file = disk.file("a.log");
+    let mut senders = cables.senders();
+    let capture = Capture::start(&["any", "-o", &file]);
+    send(&mut senders, 0, 100);
+    wait_for_lines(&file, 200);
+    let id = capture.id();
+    sh(&format!("prlimit --pid {id} --nofile=$(ls /proc/{id}/fd | wc -l)"));
+    capture.signal("STOP");
+    sh("for n in $(seq 600); do echo link set busy up; echo link set busy down; done | ip -batch -");
+    capture.signal("CONT");
+    send(&mut senders, 100, 200);
+    let ended = capture.stop();
+    let account = account(&file);
+    assert_eq!(ended.code, Some(3), "{}", ended.said);
+    let verdict = account["verdict"].as_str().unwrap();
+    assert!(verdict.contains("unknown (removed, or not to be read)"), "{verdict}");
+    assert_all(&file, &cables.names(), 200);
+    sh("ip link delete busy");
+}
