@@ -276,7 +276,7 @@ bench: setup
 
 # FRAMES frames (a million) through random rules, half of them each way, and through a recorder into files that are read
 # meanwhile: every one accounted for, and no more memory. And as many past character devices that are opened, filtered,
-# interrupted and taken away meanwhile, on Debian's kernel and on those of test-debug-kernel (LINE, CPUS).
+# interrupted and taken away meanwhile. On Debian's kernel and on those of test-debug-kernel (LINE, CPUS).
 FRAMES ?= 1000000
 soak: setup setup-kernel
 	$(RUST_BUILD) build --release --locked

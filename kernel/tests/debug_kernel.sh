@@ -14,9 +14,9 @@
 # AGAIN is set. The first run of a line builds its kernel in the lab's cache: ten minutes of two calm processors. Any report
 # in the kernel's log fails its part.
 #
-# --configure and --build stop before and after that; --soak has nothing but SOAK_FRAMES frames past devices that are opened,
-# filtered, interrupted and unbound meanwhile, by a release build of the test; --fuzz nothing but MINUTES (60) of the fuzzer,
-# from SEED.
+# --configure and --build stop before and after that; --soak has nothing but SOAK_FRAMES frames each past devices that are
+# opened, filtered, interrupted and unbound meanwhile, through random rules and into a recorder, by a release build of the
+# tests; --fuzz nothing but MINUTES (60) of the fuzzer, from SEED.
 set -e -o pipefail
 tests=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$tests/../.." && pwd)
@@ -169,6 +169,8 @@ for line in $lines; do
 		--soak)
 			profile=--release
 			part soak in_lab "--cpus $cpus $devices" --nocapture canchar::soak::
+			part soak-rules in_lab "--cpus $cpus" --nocapture rules::a_long_run
+			part soak-recorder in_lab "--cpus $cpus" --nocapture capture_long::
 			;;
 		--fuzz) part "fuzz-${MINUTES:-60}" fuzz $((60 * ${MINUTES:-60})) ;;
 		'') all_parts ;;

@@ -178,10 +178,11 @@ impl Bus {
     }
 
     /// Passes only frames that match one of these (id, mask) pairs, in the kernel's format.
-    fn set_filters(&self, filters: Vec<(u32, u32)>, error_frames: bool) -> PyResult<()> {
+    fn set_filters(&self, py: Python<'_>, filters: Vec<(u32, u32)>, error_frames: bool) -> PyResult<()> {
         let list = filters.into_iter().map(|(id, mask)| Filter { id, mask }).collect();
         let filters = Filters { list, error_mask: if error_frames { EVERY_ERROR } else { 0 }, join: false };
-        self.open()?.set_filters(&filters).map_err(refused)
+        let open = self.open()?;
+        py.detach(|| open.set_filters(&filters)).map_err(refused)
     }
 
     /// A descriptor that is readable while a message can be received without waiting.
@@ -241,7 +242,8 @@ impl Bus {
             open.channels.iter().for_each(|channel| channel.node.close());
             open.stats().unwrap_or_default()
         });
-        drop(std::mem::replace(&mut *self.lock_state(), State::Shut(last)));
+        let open_state = std::mem::replace(&mut *self.lock_state(), State::Shut(last));
+        py.detach(|| drop((open_state, open))); // the kernel may let a socket's close wait
     }
 }
 

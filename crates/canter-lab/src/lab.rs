@@ -40,11 +40,12 @@ pub(crate) mod topology;
 mod vmlinux;
 mod wire;
 
+pub(crate) use arch::Arch;
+pub(crate) use foreign::program_folder;
 pub(crate) use machine::{Clock, Ended, Machine};
 pub(crate) use module::Chosen;
 pub(crate) use streams::{Input, Streams};
 
-use arch::Arch;
 use canter_cli::duration;
 use canter_cli::failure::{Exit, Failure, Result};
 use canter_cli::options::Common;

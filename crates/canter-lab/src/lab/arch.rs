@@ -3,9 +3,11 @@
 
 use super::programs::{self, Program};
 use clap::ValueEnum;
+use serde::Deserialize;
 
 /// An architecture, by Debian's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Arch {
     /// A PC (q35)
     Amd64,

@@ -12,7 +12,7 @@ use super::{
     verdicts,
 };
 use crate::{
-    lab::{Ended, Input, Streams},
+    lab::{self, Ended, Input, Streams},
     report,
 };
 use canter_cli::{
@@ -137,11 +137,11 @@ impl Campaign {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Boots a machine and measures its units in the guest, with this program. `Err` ends the campaign.
+    /// Boots a machine and measures its units in the guest, with this program or that of the machine's architecture. `Err` ends
+    /// the campaign.
     pub fn boot(&self, boot: &Boot, amount: Amount) -> failure::Result<()> {
         self.begin(&boot.units);
-        let mut command =
-            vec![super::program()?.to_string_lossy().into_owned(), "study".into(), "inside".into()];
+        let mut command = vec![program(boot)?, "study".into(), "inside".into()];
         command.extend(boot.units.iter().map(|unit| unit.study.file.clone()));
         command.extend(["--boot".to_owned(), boot.number.to_string()]);
         for unit in &boot.units {
@@ -151,7 +151,7 @@ impl Campaign {
             }
         }
         command.extend(["--amount".to_owned(), amount.to_string()]);
-        let machine = crate::lab::Machine { quiet: self.quiet, ..boot.machine.clone() };
+        let machine = lab::Machine { quiet: self.quiet, ..boot.machine.clone() };
         let streams = || {
             let events = Events { campaign: self.share(), line: Vec::new() };
             Ok(Streams { stdin: Input::Null, stdout: Box::new(events), stderr: Box::new(io::stderr()) })
@@ -295,6 +295,22 @@ impl Campaign {
 struct Events {
     campaign: Campaign,
     line: Vec<u8>,
+}
+
+/// The program that measures in the guest.
+fn program(boot: &Boot) -> failure::Result<String> {
+    let arch = boot.machine.arch;
+    if arch.is_host() {
+        return Ok(super::program()?.to_string_lossy().into_owned());
+    }
+    match lab::program_folder(arch) {
+        Some(_) => Ok("canter".to_owned()), // the guest has it in its PATH
+        None => Err(Failure::unable(format!(
+            "study: {}: needs canter for its machine (cargo build --release --target {} -p canter)",
+            boot.units.first().map_or("", |unit| &unit.study.name),
+            arch.target()
+        ))),
+    }
 }
 
 impl Write for Events {

@@ -7,7 +7,7 @@ use super::{
     plan::{Case, LatencyFile, LatencyPlan},
     recording::RecordingPlan,
 };
-use crate::meter::syscalls;
+use crate::{lab::Arch, meter::syscalls};
 use canter_cli::{
     document::Document,
     duration,
@@ -100,6 +100,9 @@ pub struct Lab {
     pub kernels: Vec<String>,
     /// The clock: `real` or `virtual`.
     pub clock: ClockName,
+    /// The machine's architecture; unless given, the host's.
+    #[serde(default)]
+    pub arch: Arch,
     pub cpus: u8,
     /// Runs of each kernel, each with another seed of the jitter and a result file of its own.
     #[serde(default = "one_boot")]
@@ -310,6 +313,12 @@ impl Study {
         if lab.bus == Bus::Fd && !lab.analyzer {
             return Err(wrong("[lab] bus = \"fd\": needs analyzer = true".to_owned()));
         }
+        let of_host = lab.bus != Bus::Sja1000 || lab.canchar.is_some() || lab.analyzer;
+        if of_host && !lab.arch.is_host() {
+            return Err(wrong(
+                "[lab] arch: another one has bus = \"sja1000\" only, without canchar and analyzer".to_owned(),
+            ));
+        }
         if lab.analyzer {
             refuse_analyzer(&lab, &kind).map_err(|reason| wrong(format!("[lab] analyzer: {reason}")))?;
         }
@@ -480,6 +489,7 @@ mod tests {
                 "[lab] analyzer: measures traffic",
             ),
             (&format!("analyzer = true\nbus = \"probe\"\n{latency}"), "[lab] analyzer: needs bus"),
+            (&format!("arch = \"arm64\"\nbus = \"wire\"\n{latency}"), "[lab] arch: another one has bus"),
             ("bus = \"wir\"\n", "x.toml:8:7: \"wir\": unknown word (did you mean \"wire\"?)"),
         ] {
             let error = Study::read("x.toml", &format!("{STUDY}{more}")).err().map(|failure| failure.message);

@@ -174,6 +174,7 @@ fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
     Ok(Machine {
         kernel,
         clock: if lab.clock == ClockName::Virtual { Clock::Virtual } else { Clock::Real },
+        arch: lab.arch,
         shift: lab.shift,
         cpus: lab.cpus,
         modules: canchar.into_iter().collect(),

@@ -1,15 +1,15 @@
 //@ machine: --cpus 2
 //! A long recording: each file is read while the next is written, and has every frame of every bus in its order.
 
-use crate::recorder::*;
+use crate::{
+    recorder::*,
+    testbed::{resident_kib, soak_frames},
+};
 use canter_io::LogLine;
 use std::{collections::HashMap, fs};
 
-/// How many frames in all; `make soak` sends a million.
-fn soak_frames() -> u32 {
-    std::env::var("SOAK_FRAMES").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000)
-}
-
+/// The frames in all, unless `make soak` asks for more.
+const USUAL: u32 = 100_000;
 const BUSES: u32 = 4;
 /// The frames of each bus that are sent before the recording is waited for: half of the kernel's ring holds them.
 const ROUND: u32 = 12_500;
@@ -57,10 +57,6 @@ impl Row<'_> {
     }
 }
 
-fn resident_kib(process: &str) -> u64 {
-    sh(&format!("awk '/^VmRSS:/ {{ print $2 }}' /proc/{process}/status")).trim().parse().unwrap()
-}
-
 #[test]
 #[ignore = "needs the lab: make test ONLY=capture"]
 fn a_long_run_has_every_frame_in_its_files_and_needs_no_more_memory() {
@@ -70,7 +66,7 @@ fn a_long_run_has_every_frame_in_its_files_and_needs_no_more_memory() {
     let mut senders = cables.senders();
     let mut row = Row { disk: &disk, number: 1, read_bytes: 0, frames: HashMap::new() };
     let process = capture.id();
-    let (rounds, mut early_kib) = (soak_frames().div_ceil(BUSES * ROUND), 0);
+    let (rounds, mut early_kib) = (soak_frames(USUAL).div_ceil(BUSES * ROUND), 0);
     for round in 0..rounds {
         send(&mut senders, round * ROUND, (round + 1) * ROUND);
         eventually("every frame is in a file", || row.read() == BUSES * ROUND * (round + 1));

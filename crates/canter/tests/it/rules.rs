@@ -6,7 +6,7 @@
 
 mod random;
 
-use crate::testbed::{DEADLINE, Ended, Gateway, Virtual, alone, canter, counts, output, start};
+use crate::testbed::{DEADLINE, Ended, Gateway, Virtual, alone, canter, counts, output, soak_frames, start};
 use canter_io::{
     Batch, Frame, Interface,
     method::{Receive, ReceiveMethod, ReceiveOptions, Transmit, TransmitMethod, TransmitOptions},
@@ -330,10 +330,8 @@ fn new_rules_are_read_on_sighup_and_no_frame_is_lost() {
     assert_eq!(counts(&ended)[..2], [u64::from(sent); 2]);
 }
 
-/// How many frames each way; `make soak` sends half a million.
-fn soak_frames() -> usize {
-    std::env::var("SOAK_FRAMES").ok().and_then(|count| count.parse().ok()).unwrap_or(5_000)
-}
+/// The frames each way of a long run, unless `make soak` asks for more.
+const USUAL: u32 = 5_000;
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=rules"]
@@ -352,7 +350,7 @@ fn a_long_run_both_ways_accounts_for_every_frame_and_needs_no_more_memory() {
     let (mut far, mut near) = (Listener::open("vx3"), Listener::open("vx0"));
     let (mut to_near, mut to_far) = (Sender::open("vx0"), Sender::open("vx3"));
     let (mut sent, mut came, mut early_kib) = (0, 0, 0);
-    let rounds = soak_frames().div_ceil(500);
+    let rounds = soak_frames(USUAL).div_ceil(500);
     for round in 0..rounds {
         let frames: Vec<_> = (0..500).map(|_| random.frame()).collect();
         to_near.send(&frames);

@@ -134,6 +134,18 @@ pub fn start(program: &str, arguments: &[&str]) -> Running {
     Running { child, words: format!("{name} {}", arguments.join(" ")), stdout, stderr }
 }
 
+/// The physical memory of a process, in KiB.
+pub fn resident_kib(process: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// How many frames a long run has: those that `make soak` asks for, or as `usual`.
+pub fn soak_frames(usual: u32) -> u32 {
+    std::env::var("SOAK_FRAMES").map_or(usual, |count| count.parse().unwrap())
+}
+
 /// Starts canter.
 pub fn canter(arguments: &[&str]) -> Running {
     start(program(), arguments)
@@ -174,9 +186,7 @@ impl Running {
 
     /// The memory that the child has in use, in KiB.
     pub fn resident_kib(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
+        resident_kib(&self.child.id().to_string())
     }
 
     /// The time that the child's threads have had a processor, in ns (Documentation/scheduler/sched-stats.rst).

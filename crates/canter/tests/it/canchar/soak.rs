@@ -4,7 +4,7 @@
 use super::{
     Bench, CARD, FAR, NEAR, blocking, bring_back, frame, open, recording::send_some, send, start_card, unbind,
 };
-use crate::testbed::cards_up;
+use crate::testbed::{cards_up, soak_frames};
 use canter_io::{
     Batch, Interface,
     canchar::{Device, OVERWRITE, Options, POLL_CHIP, RawFrame},
@@ -16,10 +16,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// How many frames; `make soak` sends a million.
-fn soak_frames() -> u32 {
-    std::env::var("SOAK_FRAMES").ok().and_then(|count| count.parse().ok()).unwrap_or(20_000)
-}
+/// The frames in all, unless `make soak` asks for more.
+const USUAL: u32 = 20_000;
 
 /// Xorshift (Marsaglia 2003): the same numbers each time.
 struct Random(u32);
@@ -164,7 +162,7 @@ fn a_long_run_of_opens_filters_signals_and_unbinds_accounts_for_every_frame() {
     let near = open(NEAR);
     let blocked = blocked_reader();
     let (mut readers, mut sent): (Vec<Reader>, u32) = (Vec::new(), 0);
-    while sent < soak_frames() {
+    while sent < soak_frames(USUAL) {
         for _ in 0..1 + random.below(32) {
             let id = random.below(0x800);
             send(&near, [id]);
