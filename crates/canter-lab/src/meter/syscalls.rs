@@ -35,7 +35,8 @@ use canter_measure::{
 use clap::Args;
 use cost::{Bench, Run};
 
-/// Before each method, this number of frames passes that no figure includes: the first calls fill caches and free lists.
+/// Before each method, this number of frames passes that no figure includes, and is held where a receiver's figure has as many:
+/// the first calls fill caches and free lists.
 const WARM_UP_FRAMES: u64 = 1000;
 
 /// The maximum number of frames that a receiver holds when it keeps up.
@@ -186,7 +187,12 @@ fn receiver_series(
         Ok(method) => method,
         Err(reason) => return Ok(Series::unavailable(row.name, condition, reason)),
     };
-    bench.receive(method, WARM_UP_FRAMES, FEW_FRAMES, batch)?;
+    bench.receive(
+        method,
+        WARM_UP_FRAMES,
+        setup.queue.unwrap_or(WARM_UP_FRAMES).min(WARM_UP_FRAMES),
+        batch,
+    )?;
     let mut runs = Vec::new();
     for &frames in &setup.frames {
         let queue = setup.queue.unwrap_or(frames).min(frames);
