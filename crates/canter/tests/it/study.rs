@@ -97,6 +97,8 @@ fn what_is_sent_as_a_load_is_not_answered() {
     assert_eq!(series(&events)[0]["unavailable"], "", "{events:?}");
     let [sent, received] = [packets("tx") - before[0], packets("rx") - before[1]];
     assert!(sent > 100 && received < sent / 100, "{sent} sent, {received} received");
+    let queue = output("tc", &["qdisc", "show", "dev", "eth1"]);
+    assert!(queue.contains("rate 100Mbit"), "a load as fast as a program computes: {queue}");
 }
 
 /// The gateway prints more at its end than a pipe holds.
