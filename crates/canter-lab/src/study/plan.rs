@@ -7,8 +7,8 @@ use canter_route::traffic::random::SEED;
 use canter_route::{gateway::kind::Method, traffic::pattern::Traffic};
 use serde::Deserialize;
 
-/// The method name for no gateway on the exact instrument's bus: the exact instrument's second card is on the bus of the first one, and the latency
-/// is the time from an interrupt's cause to its handler.
+/// The method name for no gateway with the exact instrument: its second card is on the bus of the first one, and the latency is
+/// the time from an interrupt's cause to its handler.
 pub const INTERRUPT: &str = "interrupt";
 
 /// The method name for no gateway on cards: both stamps of the meter are taken on the sender's bus, and what lies between them
