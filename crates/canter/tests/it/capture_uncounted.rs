@@ -164,7 +164,7 @@ fn frames_of_an_interface_whose_reports_the_kernel_has_dropped_are_never_complet
     capture.signal("CONT");
     let ended = capture.stop();
     let account = account(&file);
-    let verdict = "ambiguous: up to 5 frames of all interfaces may be missing: as many came from interfaces that were gone";
+    let verdict = "ambiguous: up to 5 frames of all interfaces may be missing: as many came from interfaces whose names";
     assert!(account["verdict"].as_str().unwrap().starts_with(verdict), "{account:#}");
     assert_eq!((ended.code, &account["complete"], &account["doubtful"]), (Some(0), &false.into(), &5.into()));
     assert!(ended.said.contains("the kernel has dropped reports of changes"), "{}", ended.said);
