@@ -36,7 +36,6 @@ use std::{
 
 /// The bit rate of a card whose interface has none, in bit/s.
 const BIT_RATE: u32 = 500_000;
-/// The name of the measured quantity in the result.
 /// The number of records that one call reads.
 const READ_RECORDS: usize = 256;
 /// One at a time: the meter reads the stamps this long after the frame should have arrived, so that it does not wake up

@@ -187,16 +187,11 @@ fn receiver_series(
         Ok(method) => method,
         Err(reason) => return Ok(Series::unavailable(row.name, condition, reason)),
     };
-    bench.receive(
-        method,
-        WARM_UP_FRAMES,
-        setup.queue.unwrap_or(WARM_UP_FRAMES).min(WARM_UP_FRAMES),
-        batch,
-    )?;
+    let queue = |frames: u64| setup.queue.unwrap_or(frames).min(frames);
+    bench.receive(method, WARM_UP_FRAMES, queue(WARM_UP_FRAMES), batch)?;
     let mut runs = Vec::new();
     for &frames in &setup.frames {
-        let queue = setup.queue.unwrap_or(frames).min(frames);
-        runs.push(bench.receive(method, frames, queue, batch)?);
+        runs.push(bench.receive(method, frames, queue(frames), batch)?);
     }
     let longest = setup.frames.iter().copied().max().unwrap_or(FEW_FRAMES);
     let few = bench.receive(method, longest, FEW_FRAMES.min(longest), batch)?;

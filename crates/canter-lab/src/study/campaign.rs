@@ -291,12 +291,6 @@ impl Campaign {
     }
 }
 
-/// The guest's standard output: cut into lines, each an event.
-struct Events {
-    campaign: Campaign,
-    line: Vec<u8>,
-}
-
 /// The program that measures in the guest.
 fn program(boot: &Boot) -> failure::Result<String> {
     let arch = boot.machine.arch;
@@ -311,6 +305,12 @@ fn program(boot: &Boot) -> failure::Result<String> {
             arch.target()
         ))),
     }
+}
+
+/// The guest's standard output: cut into lines, each an event.
+struct Events {
+    campaign: Campaign,
+    line: Vec<u8>,
 }
 
 impl Write for Events {

@@ -373,8 +373,7 @@ fn a_frame_of_an_interface_that_the_kernel_does_not_name_keeps_a_recording_from_
     let capture = Capture::start(&["any", "-o", &file]);
     send(&mut senders, 0, 100);
     capture.signal("STOP");
-    // More reports than the kernel keeps for a program that does not read them: that of the new interface is dropped.
-    sh("for n in $(seq 600); do echo link set busy up; echo link set busy down; done | ip -batch -");
+    drop_reports("busy");
     let new = Cables::new("tm", 1);
     let received = || sh("cat /sys/class/net/tm0/statistics/rx_packets").trim().parse::<u64>().unwrap();
     // Until the kernel has seen that both ends are up, it drops what is sent.
@@ -410,7 +409,7 @@ fn a_recorder_that_may_open_no_file_more_keeps_what_it_has_and_is_not_complete()
     let id = capture.id();
     sh(&format!("prlimit --pid {id} --nofile=$(ls /proc/{id}/fd | wc -l)"));
     capture.signal("STOP");
-    sh("for n in $(seq 600); do echo link set busy up; echo link set busy down; done | ip -batch -");
+    drop_reports("busy");
     capture.signal("CONT");
     send(&mut senders, 100, 200);
     let ended = capture.stop();

@@ -155,8 +155,7 @@ fn frames_of_an_interface_whose_reports_the_kernel_has_dropped_are_never_complet
     let capture = Capture::start(&["any", "-o", &file]);
     send(&mut buses.senders(), 0, 100);
     capture.signal("STOP");
-    // More reports than the kernel keeps for a program that does not read them.
-    sh("for n in $(seq 600); do echo link set uo0 down; echo link set uo0 up; done | ip -batch -");
+    drop_reports("uo0");
     let stray = TunBuses::named(&["ut0".to_owned()]);
     send(&mut stray.senders(), 0, 5);
     drop(stray);

@@ -239,6 +239,13 @@ impl Capture {
     }
 }
 
+/// Causes more reports of a network interface than the kernel keeps for a program that does not read them: it drops the later
+/// ones.
+pub fn drop_reports(interface: &str) {
+    let line = format!("echo link set {interface} down; echo link set {interface} up");
+    sh(&format!("for n in $(seq 600); do {line}; done | ip -batch -"));
+}
+
 /// Waits until a step of the clock leaves no frame in doubt. When the clock is set within the first 2 s of a recording, frames
 /// may have waited in the kernel since before the first reading of the counters (a test of counting.rs shows that).
 pub fn wait_until_a_clock_step_is_certain() {

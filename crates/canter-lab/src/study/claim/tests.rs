@@ -170,14 +170,14 @@ fn the_time_of_bits_is_taken_off_both_sides_of_a_ratio() {
 fn two_instruments_are_as_far_apart_as_their_times_whichever_is_the_longer() {
     let apart = "time = { figure = 'p50', of = { method = 'a' }, beside = { study = 'other' }, paper_us = 1.0, within = 1.0, \
                  side = 'at-most' }";
-    let by = |ns, other_ns| {
+    let decided = |ns, other_ns| {
         let other = result("other", vec![series("a", other_ns, 0)]);
         decide(apart, &[result("s", vec![series("a", ns, 0)]), other])
     };
-    let near = by(12_900, 12_400);
+    let near = decided(12_900, 12_400);
     assert_eq!((near.finding, near.found.as_str()), (Finding::Within, "12.9 µs and 12.4 µs: 0.5 µs apart"));
-    assert_eq!(by(12_400, 12_900).finding, Finding::Within);
-    assert_eq!(by(12_400, 13_900).finding, Finding::Outside);
+    assert_eq!(decided(12_400, 12_900).finding, Finding::Within);
+    assert_eq!(decided(12_400, 13_900).finding, Finding::Outside);
     assert_eq!(decide(apart, &[result("s", vec![series("a", 1000, 0)])]).finding, Finding::Missing);
 }
 
@@ -185,13 +185,13 @@ fn two_instruments_are_as_far_apart_as_their_times_whichever_is_the_longer() {
 fn runs_of_a_handler_are_counted_for_each_frame() {
     let runs = "ratio = { figure = 'runs', of = { traffic = 'burst=5' }, over = { traffic = 'one-at-a-time' }, paper = 0.9, \
                 within = 1.0, side = 'at-most' }";
-    let of = |traffic: &str, sent: u64, quantity: &str| {
+    let handled = |traffic: &str, sent: u64, quantity: &str| {
         let mut one = series("a", 1000, 0); // a thousand runs
         (one.condition.traffic, one.ledger.sent, one.ledger.received) = (traffic.to_owned(), sent, sent);
         Series { quantity: quantity.to_owned(), ..one }
     };
     let both = |quantity| {
-        vec![result("s", vec![of("burst=5", 5000, quantity), of("one-at-a-time", 1000, quantity)])]
+        vec![result("s", vec![handled("burst=5", 5000, quantity), handled("one-at-a-time", 1000, quantity)])]
     };
     let decided = decide(runs, &both("handler time"));
     assert_eq!(
