@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# build.sh OUT [KERNEL...]: builds canwire, canchar, canprobe and name_taken against the header packages in the lab's cache,
+# build.sh OUT [KERNEL...]: builds our modules and those of tests against the header packages in the lab's cache,
 # without a warning, as OUT/KERNEL/MODULE.ko. KERNEL: the name of a header package's release, or the build tree of a kernel,
 # whose modules are in OUT/its last folder. The sources are copied, because a kernel's build writes beside them.
 set -e
@@ -23,7 +23,7 @@ for release; do
 	mkdir -p "$out/$release" "$built/$release/uapi"
 	cp -u "$kernel"/uapi/*.h "$built/$release/uapi/"
 	cp -u "$kernel"/*.[ch] "$built/$release/"
-	for module in canwire canchar probe tests/name_taken; do
+	for module in canwire canchar probe tests/name_taken tests/napi_weight; do
 		name=${module##*/}
 		mkdir -p "$built/$release/$name"
 		cp -u "$kernel/$module"/*.[ch] "$kernel/$module/Kbuild" "$built/$release/$name/"

@@ -310,8 +310,8 @@ impl Study {
         if matches!(&kind, Kind::Latency(plan) if plan.handler.is_some()) && lab.bus != Bus::Probe {
             return Err(wrong("handler: needs bus = \"probe\"".to_owned()));
         }
-        if lab.bus == Bus::Fd && !lab.analyzer {
-            return Err(wrong("[lab] bus = \"fd\": needs analyzer = true".to_owned()));
+        if lab.bus == Bus::Fd && lab.canchar.is_some() {
+            return Err(wrong("[lab] bus = \"fd\": canchar does not drive these cards".to_owned()));
         }
         let of_host = lab.bus != Bus::Sja1000 || lab.canchar.is_some() || lab.analyzer;
         if of_host && !lab.arch.is_host() {

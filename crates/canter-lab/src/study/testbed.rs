@@ -120,23 +120,22 @@ fn sides(study: &Study) -> (Bed, Place) {
         let witness = Some("wcan1".to_owned());
         return (bed, Place { witness, processor: None, ..place(input, output) });
     }
+    let interfaces = match (study.lab.bus, &study.lab.canchar) {
+        (Bus::Fd, _) => ["can5", "can6", "can2", "can7", "can8"],
+        (_, None) => ["can0", "can1", "can2", "can3", "can4"],
+        (_, Some(_)) => ["can0", "can1", "can2", devices[0], devices[1]],
+    };
+    let [send, direct, routed, input, output] = interfaces;
     let bed = Bed {
-        send: "can0".to_owned(),
-        direct: Some("can1".to_owned()),
-        routed: "can2".to_owned(),
+        send: send.to_owned(),
+        direct: Some(direct.to_owned()),
+        routed: routed.to_owned(),
+        up: names(&interfaces),
+        null: study.lab.canchar.is_none().then(|| input.to_owned()),
         processor: apart.then_some(SENDER_CPU),
         ..Bed::default()
     };
-    match study.lab.canchar {
-        None => {
-            let up = names(&["can0", "can1", "can2", "can3", "can4"]);
-            (Bed { up, null: Some("can3".to_owned()), ..bed }, place("can3", "can4"))
-        }
-        Some(_) => {
-            let up = names(&["can0", "can1", "can2", devices[0], devices[1]]);
-            (Bed { up, ..bed }, place(devices[0], devices[1]))
-        }
-    }
+    (bed, place(input, output))
 }
 
 /// The exact instrument on cards: no interface of the sender is up, so no code of the sender runs beside the gateway.
