@@ -111,7 +111,9 @@ impl Row {
 impl Flavour {
     fn from_results(results: &[ResultFile], realtime: bool, bound: Bound) -> Self {
         let has_flavour = |result: &&ResultFile| result.environment.flavour().ends_with("-rt") == realtime;
-        let results: Vec<_> = results.iter().filter(has_flavour).collect();
+        let mut results: Vec<_> = results.iter().filter(has_flavour).collect();
+        // What people route by stands before what explains it.
+        results.sort_by_key(|result| result.series.iter().any(|series| series.cost_ns.is_some()));
         let mut releases: Vec<_> =
             results.iter().map(|result| result.environment.release().to_owned()).collect();
         releases.sort_by_cached_key(|release| natural(release));

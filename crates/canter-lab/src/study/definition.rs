@@ -490,6 +490,10 @@ mod tests {
             ),
             (&format!("analyzer = true\nbus = \"probe\"\n{latency}"), "[lab] analyzer: needs bus"),
             (&format!("arch = \"arm64\"\nbus = \"wire\"\n{latency}"), "[lab] arch: another one has bus"),
+            (
+                &format!("canchar = \"3,4\"\nbus = \"fd\"\n{latency}"),
+                "[lab] bus = \"fd\": canchar does not drive",
+            ),
             ("bus = \"wir\"\n", "x.toml:8:7: \"wir\": unknown word (did you mean \"wire\"?)"),
         ] {
             let error = Study::read("x.toml", &format!("{STUDY}{more}")).err().map(|failure| failure.message);

@@ -86,3 +86,18 @@ fn one_kernel_or_two_clocks_are_no_history() {
     results[0].environment.clock = ClockKind::Real;
     assert!(message(&results).contains("different clocks"));
 }
+
+#[test]
+fn gateways_come_before_calls() {
+    let mut results = vec![
+        result("6.1.0", 0, 1000),
+        result("6.12.1", 0, 1000),
+        result("6.1.0", 100, 0),
+        result("6.12.1", 100, 0),
+    ];
+    results[..2].iter_mut().for_each(|calls| drop(calls.series.remove(0)));
+    results[2..].iter_mut().for_each(|gateways| gateways.series.truncate(1));
+    let groups = &history(&results).unwrap().flavours[0].groups;
+    let headings: Vec<_> = groups.iter().map(|group| group.heading.split(',').next().unwrap()).collect();
+    assert_eq!(headings, ["latency", "latency", "receive", "receive"]);
+}
