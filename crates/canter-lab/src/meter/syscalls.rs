@@ -30,10 +30,10 @@ use canter_io::{
 };
 use canter_measure::{
     environment,
-    result::{Condition, Cost, Ledger, Lost, Series},
+    result::{Condition, Cost, Ledger, Lost, Series, Varied},
 };
 use clap::Args;
-use cost::{Bench, Run};
+use cost::{Bench, Readers, Run};
 
 /// Before each method, this number of frames passes that no figure includes, and is held where a receiver's figure has as many:
 /// the first calls fill caches and free lists.
@@ -72,6 +72,9 @@ pub(crate) struct Setup {
     /// Receivers read as soon as this number of frames waits; unless given, after all are sent (as in the paper)
     #[arg(long, value_name = "N")]
     pub queue: Option<u64>,
+    /// Open receivers of the same frames, of which one is measured: what another one costs the delivery
+    #[arg(long, value_delimiter = ',', default_values_t = [1], value_name = "N")]
+    pub readers: Vec<usize>,
     /// Measure only these methods
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub methods: Vec<String>,
@@ -101,7 +104,9 @@ pub(crate) fn measure(setup: &Setup) -> failure::Result<(Vec<Series>, Vec<Interf
     let mut series = Vec::new();
     for row in wanted_receivers(setup, RECEIVERS) {
         for batch in batches(setup, row.capabilities.batch) {
-            series.push(receiver_series(&bench, setup, row, batch)?);
+            for &number in &setup.readers {
+                series.push(receiver_series(&bench, setup, row, Readers { number, batch })?);
+            }
         }
     }
     for row in wanted_transmitters(setup, TRANSMITTERS) {
@@ -124,6 +129,9 @@ fn refuse_nonsense(setup: &Setup) -> failure::Result<()> {
     let usage = |text: &str| Err(Failure::new(Exit::Usage, text.to_owned()));
     if setup.frames.contains(&0) || setup.batch.contains(&0) || setup.queue == Some(0) {
         return usage("--frames, --batch and --queue must be at least 1");
+    }
+    if !setup.readers.iter().all(|readers| (1..=cost::READERS_MAX).contains(readers)) {
+        return usage(&format!("--readers: 1 to {}", cost::READERS_MAX));
     }
     if setup.frames.iter().any(|&frames| frames > cost::FRAMES_MAX) {
         return usage(&format!("--frames: at most {}", cost::FRAMES_MAX));
@@ -179,22 +187,26 @@ fn receiver_series(
     bench: &Bench,
     setup: &Setup,
     row: &'static Receiver,
-    batch: usize,
+    readers: Readers,
 ) -> failure::Result<Series> {
     let interface = bench.receiving(row.carriers);
-    let condition = condition(setup, "receive", batch, interface);
+    let mut condition = condition(setup, "receive", readers.batch, interface);
+    if setup.readers != [1] {
+        let value = readers.number as u64;
+        condition.varied = Some(Varied { name: "readers".to_owned(), unit: String::new(), value });
+    }
     let method = match measurable(row, interface) {
         Ok(method) => method,
         Err(reason) => return Ok(Series::unavailable(row.name, condition, reason)),
     };
     let queue = |frames: u64| setup.queue.unwrap_or(frames).min(frames);
-    bench.receive(method, WARM_UP_FRAMES, queue(WARM_UP_FRAMES), batch)?;
+    bench.receive(method, WARM_UP_FRAMES, queue(WARM_UP_FRAMES), readers)?;
     let mut runs = Vec::new();
     for &frames in &setup.frames {
-        runs.push(bench.receive(method, frames, queue(frames), batch)?);
+        runs.push(bench.receive(method, frames, queue(frames), readers)?);
     }
     let longest = setup.frames.iter().copied().max().unwrap_or(FEW_FRAMES);
-    let few = bench.receive(method, longest, FEW_FRAMES.min(longest), batch)?;
+    let few = bench.receive(method, longest, FEW_FRAMES.min(longest), readers)?;
     let mut series = series(row.name, condition, &runs, |run| run.calls_ns);
     if let Some(cost) = &mut series.cost_ns {
         cost.delivery_few = Some(few.delivery_ns / longest as i64);

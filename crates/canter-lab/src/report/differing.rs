@@ -16,8 +16,14 @@ pub const INTERFACES: &str = "Interfaces";
 /// The field that always differs, so that the page does not mark it.
 const DATE: &str = "Date";
 
-/// The fields in which results differ.
-pub struct Differing(Vec<Varying>);
+/// The number of results from which on a page says once what most of them share.
+const MANY: usize = 3;
+
+/// The fields in which results differ, and the values that most of many results share.
+pub struct Differing {
+    varying: Vec<Varying>,
+    usual: Vec<(&'static str, String)>,
+}
 
 struct Varying {
     name: &'static str,
@@ -35,28 +41,40 @@ impl Differing {
             })
             .collect();
         let fields = all.first().map_or(0, |fields| fields.len());
-        let varying = |n: usize| {
+        let (mut varying, mut shared) = (Vec::new(), Vec::new());
+        for n in 0..fields {
+            let name = all[0][n].0;
             let values: Vec<&String> = all.iter().map(|fields| &fields[n].1).collect();
-            let usual =
+            let is_usual =
                 |value: &&String| values.iter().filter(|other| other == &value).count() * 2 > values.len();
-            let differ = all[0][n].0 != DATE && values.windows(2).any(|pair| pair[0] != pair[1]);
-            let usual = values.iter().copied().find(usual).cloned();
-            differ.then_some(Varying { name: all[0][n].0, usual })
-        };
-        Self((0..fields).filter_map(varying).collect())
+            let usual = values.iter().copied().find(is_usual).cloned();
+            let in_sections = [DATE, INTERFACES].contains(&name) || values.len() < MANY;
+            shared.extend(usual.clone().filter(|_| !in_sections).map(|value| (name, value)));
+            if name != DATE && values.windows(2).any(|pair| pair[0] != pair[1]) {
+                varying.push(Varying { name, usual });
+            }
+        }
+        Self { varying, usual: shared }
+    }
+
+    /// What most results share, for the page; sections have the rest.
+    pub fn usual(&self) -> Vec<Field> {
+        let field =
+            |(name, value): &(&'static str, String)| Field { name, value: value.clone(), differs: false };
+        self.usual.iter().map(field).filter(|field| !field.value.is_empty()).collect()
     }
 
     /// The names of all fields.
     pub fn all(&self) -> Vec<&'static str> {
-        self.0.iter().map(|field| field.name).collect()
+        self.varying.iter().map(|field| field.name).collect()
     }
 
     pub fn names(&self, name: &str) -> bool {
-        self.0.iter().any(|field| field.name == name)
+        self.varying.iter().any(|field| field.name == name)
     }
 
     pub fn marks(&self, name: &str, value: &str) -> bool {
-        self.0.iter().any(|field| field.name == name && field.usual.as_deref() != Some(value))
+        self.varying.iter().any(|field| field.name == name && field.usual.as_deref() != Some(value))
     }
 }
 
@@ -64,9 +82,12 @@ pub fn interfaces(environment: &Environment) -> String {
     environment.interfaces.join("\n")
 }
 
+/// The fields of a result that the page has not told of most.
 pub fn fields(of: &Environment, differing: &Differing) -> Vec<Field> {
     let field = |(name, value): (_, String)| Field { name, differs: differing.marks(name, &value), value };
-    environment(of).into_iter().map(field).filter(|field| !field.value.is_empty()).collect()
+    let is_told = |field: &Field| differing.usual.contains(&(field.name, field.value.clone()));
+    let has_news = |field: &Field| !field.value.is_empty() && !is_told(field);
+    environment(of).into_iter().map(field).filter(has_news).collect()
 }
 
 fn environment(environment: &Environment) -> [(&'static str, String); 7] {

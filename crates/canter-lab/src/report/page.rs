@@ -92,6 +92,8 @@ struct Page {
     results: usize,
     /// The fields that differ between the results.
     differing: Vec<&'static str>,
+    /// The environment that most results share, where there are many.
+    usual: Vec<Field>,
     /// Whether the results have different clocks and cannot be compared.
     clocks: bool,
     /// Drawings for all results together.
@@ -195,6 +197,7 @@ fn view(results: &[ResultFile], beginning: Beginning<'_>, drawings: &[Drawing]) 
         sections,
         results: results.len(),
         differing: differing.all(),
+        usual: differing.usual(),
         clocks,
         overview: parts(drawings, of_page),
         comparison,

@@ -206,7 +206,13 @@ struct SyscallsPlan {
     frames: Vec<u64>,
     batch: Vec<usize>,
     queue: Option<u64>,
+    #[serde(default = "one_reader")]
+    readers: Vec<usize>,
     len: u8,
+}
+
+fn one_reader() -> Vec<usize> {
+    vec![1]
 }
 
 #[derive(Clone, Default, Deserialize)]
@@ -391,8 +397,8 @@ impl Study {
 
 impl SyscallsPlan {
     fn setup(self) -> syscalls::Setup {
-        let Self { interface, frames, batch, queue, len } = self;
-        syscalls::Setup { interface, frames, batch, queue, methods: Vec::new(), len }
+        let Self { interface, frames, batch, queue, readers, len } = self;
+        syscalls::Setup { interface, frames, batch, queue, readers, methods: Vec::new(), len }
     }
 }
 

@@ -24,6 +24,9 @@ use std::{
 /// The most frames a run may queue: 960 bytes each in the kernel.
 pub const FRAMES_MAX: u64 = 200_000;
 
+/// The most receivers that a run may open.
+pub const READERS_MAX: usize = 64;
+
 /// The name of the temporary interface that is created when none is given.
 const VCAN: &str = "canter-v";
 const VXCAN: [&str; 2] = ["canter-x0", "canter-x1"];
@@ -74,6 +77,14 @@ impl Links {
         let usual = sending[0].carrier.usual;
         Self { receiving, sending, sender: usual.transmit, reader: usual.receive_spinning }
     }
+}
+
+/// The receivers of a run, of which one is timed.
+#[derive(Clone, Copy)]
+pub struct Readers {
+    pub number: usize,
+    /// Frames per call.
+    pub batch: usize,
 }
 
 /// One timed run.
@@ -166,11 +177,12 @@ impl Bench {
         method: ReceiveMethod,
         frames: u64,
         queue: u64,
-        batch: usize,
+        readers: Readers,
     ) -> failure::Result<Run> {
         let links = self.links(method.row.carriers);
-        let without = self.queue_all(links, frames, queue, batch, None)?;
-        let received = self.queue_all(links, frames, queue, batch, Some(method))?;
+        let nobody = Readers { number: 0, ..readers };
+        let without = self.queue_all(links, frames, queue, nobody, method)?;
+        let received = self.queue_all(links, frames, queue, readers, method)?;
         let delivery_ns = received.sending_ns as i64 - without.sending_ns as i64;
         Ok(Run { frames, received: received.received, calls_ns: received.receiving_ns, delivery_ns })
     }
@@ -180,14 +192,15 @@ impl Bench {
         links: &Links,
         frames: u64,
         queue: u64,
-        batch: usize,
-        method: Option<ReceiveMethod>,
+        readers: Readers,
+        method: ReceiveMethod,
     ) -> failure::Result<Passed> {
         let [from, to] = &links.receiving;
         let mut sender = transmitter(links.sender)?.open(from, &TransmitOptions::default())?;
         let options = whole_queue(queue);
-        let mut receiver = method.map(|method| method.open(to, &options)).transpose()?;
-        let mut batch = Batch::new(batch);
+        let opened = (0..readers.number).map(|_| method.open(to, &options));
+        let mut receivers = opened.collect::<Result<Vec<_>>>()?;
+        let mut batch = Batch::new(readers.batch);
         let burst = vec![self.frame; queue as usize];
         let mut passed = Passed::default();
         let mut left = frames;
@@ -195,13 +208,16 @@ impl Bench {
             self.refuse_interrupted()?;
             let count = queue.min(left) as usize;
             passed.sending_ns += self.timed(from, "send", |_| send_all(&mut *sender, &burst[..count], 1))?;
-            if let Some(receiver) = &mut receiver {
+            for (number, receiver) in receivers.iter_mut().enumerate() {
                 let mut received = 0;
-                passed.receiving_ns += self.timed(to, "receive", |waited_ns| {
+                let calls_ns = self.timed(to, "receive", |waited_ns| {
                     received = receive_all(&mut **receiver, &mut batch, count, waited_ns)?;
                     Ok(())
                 })?;
-                passed.received += received as u64;
+                if number == 0 {
+                    passed.receiving_ns += calls_ns;
+                    passed.received += received as u64;
+                }
             }
             left -= count as u64;
         }
