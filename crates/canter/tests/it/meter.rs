@@ -314,6 +314,25 @@ fn every_system_call_has_its_figures_and_loses_nothing() {
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=meter"]
+fn more_readers_of_the_same_frames_are_a_series_of_their_own_and_read_them_all() {
+    let _alone = alone();
+    let options = ["syscalls", "--frames", "500", "--methods", "read", "--json", "-", "--readers"];
+    let result = canter(&[&options[..], &["1,3"]].concat()).ended(LIMIT).json();
+    let series = result["series"].as_array().unwrap();
+    let readers: Vec<_> = series.iter().map(|one| &one["condition"]["varied"]["value"]).collect();
+    assert_eq!(readers, [1, 3]);
+    for one in series {
+        assert_eq!((&one["ledger"]["sent"], &one["ledger"]["received"]), (&500.into(), &500.into()), "{one}");
+    }
+    for number in ["0", "65"] {
+        let ended = canter(&[&options[..], &[number]].concat()).ended(LIMIT);
+        assert_eq!((ended.code, ended.complaint()), (Some(2), "--readers: 1 to 64"), "{ended:?}");
+    }
+    its_own_interfaces_have_gone();
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=meter"]
 fn interfaces_made_for_measuring_go_whatever_happens() {
     let _alone = alone();
     // The second of them cannot be made.
