@@ -11,6 +11,7 @@
 //! a vcan, as in the paper.
 
 mod cost;
+mod file_calls;
 
 use crate::report;
 use canter_cli::{
@@ -102,14 +103,14 @@ pub(crate) fn measure(setup: &Setup) -> failure::Result<(Vec<Series>, Vec<Interf
     refuse_nonsense(setup)?;
     let bench = Bench::set_up(setup.interface.as_deref(), frame(setup.len)?, interrupt_flag()?)?;
     let mut series = Vec::new();
-    for row in wanted_receivers(setup, RECEIVERS) {
+    for row in wanted_receivers(setup, &receivers()) {
         for batch in batches(setup, row.capabilities.batch) {
             for &number in &setup.readers {
                 series.push(receiver_series(&bench, setup, row, Readers { number, batch })?);
             }
         }
     }
-    for row in wanted_transmitters(setup, TRANSMITTERS) {
+    for row in wanted_transmitters(setup, &transmitters()) {
         for batch in batches(setup, row.capabilities.batch) {
             series.push(transmitter_series(&bench, setup, row, batch)?);
         }
@@ -117,6 +118,15 @@ pub(crate) fn measure(setup: &Setup) -> failure::Result<(Vec<Series>, Vec<Interf
     let interfaces = bench.interfaces();
     bench.tear_down()?;
     Ok((series, interfaces))
+}
+
+/// canter's receivers, and what the papers' programs called.
+fn receivers() -> Vec<&'static Receiver> {
+    [&[&*file_calls::READ], RECEIVERS].concat()
+}
+
+fn transmitters() -> Vec<&'static Transmitter> {
+    [&[&*file_calls::WRITE], TRANSMITTERS].concat()
 }
 
 fn frame(len: u8) -> failure::Result<Frame> {
@@ -136,10 +146,12 @@ fn refuse_nonsense(setup: &Setup) -> failure::Result<()> {
     if setup.frames.iter().any(|&frames| frames > cost::FRAMES_MAX) {
         return usage(&format!("--frames: at most {}", cost::FRAMES_MAX));
     }
-    let known =
-        |name: &String| name.parse::<ReceiveMethod>().is_ok() || name.parse::<TransmitMethod>().is_ok();
-    match setup.methods.iter().find(|name| !known(name)) {
-        Some(name) => usage(&format!("{name}: no such method (canter methods lists them)")),
+    let receivers = receivers().into_iter().map(|row| row.name);
+    let known: Vec<_> = receivers.chain(transmitters().into_iter().map(|row| row.name)).collect();
+    match setup.methods.iter().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => usage(&format!(
+            "{name}: no such method (canter methods lists them; read(2) and write(2) are the plain calls)"
+        )),
         None => Ok(()),
     }
 }
