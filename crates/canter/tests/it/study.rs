@@ -43,35 +43,33 @@ fn inside(file: &str) -> Vec<Value> {
 fn every_condition_is_measured_and_told() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let file = study(
-        &folder,
-        "conditions",
-        "wire",
-        "methods = [\"can-gw\", \"bare-metal\"]\nloads = [\"none\", \"cpu\", \"hackbench\", \"ethernet-receive\", \"ethernet-tcp\"]\n\
-         rules = [\"eff=16\", \"xor\"]\nlens = [8]\ncount = 20\njitter = \"200us\"\n",
-    );
-    let events = inside(&file);
-    let series = &series(&events);
-    assert_eq!(series.len(), 2 * 5 * 2);
-    assert_eq!(events.len(), series.len() + 2, "an event for each, the beginning and the end");
-    for one in series {
-        let condition = &one["condition"];
+    let loads = ["none", "cpu", "hackbench", "ethernet-receive", "ethernet-tcp"];
+    let common = "methods = [\"can-gw\", \"bare-metal\"]\nlens = [8]\ncount = 20\njitter = \"200us\"\n";
+    let measured = |name: &str, lines: &str| {
+        let events = inside(&study(&folder, name, "wire", &format!("{common}{lines}")));
+        let series = series(&events);
+        assert_eq!(events.len(), series.len() + 2, "an event for each, the beginning and the end");
+        for one in series.iter().filter(|one| one["method"] == "can-gw") {
+            assert_eq!((&one["unavailable"], &one["ledger"]["received"]), (&"".into(), &20.into()), "{one}");
+        }
+        series
+    };
+    let rules = measured("rules", "rules = [\"eff=16\", \"xor\"]\n");
+    assert_eq!(rules.len(), 2 * 2);
+    for one in &rules {
         if one["method"] == "bare-metal" {
             let why = one["unavailable"].as_str().unwrap();
             assert!(why.starts_with("bare-metal: it forwards every frame unchanged"), "{why}");
             continue;
         }
-        assert_eq!(one["unavailable"], "", "{one}");
-        assert_eq!(one["ledger"]["received"], 20, "{one}");
-        assert!(
-            ["none", "cpu", "hackbench", "ethernet-receive", "ethernet-tcp"]
-                .contains(&condition["load"].as_str().unwrap())
-        );
-        match condition["variant"].as_str().unwrap() {
-            "EFF" => assert_eq!(condition["varied"]["value"], 16),
+        match one["condition"]["variant"].as_str().unwrap() {
+            "EFF" => assert_eq!(one["condition"]["varied"]["value"], 16),
             other => assert_eq!(other, "xor"),
         }
     }
+    let series = measured("loads", &format!("loads = {loads:?}\nrules = [\"xor\"]\n"));
+    let told: Vec<_> = series.iter().map(|one| one["condition"]["load"].as_str().unwrap()).collect();
+    assert_eq!(told, loads.map(|load| [load; 2]).concat());
     let worst = |load: &str| {
         let loaded =
             series.iter().filter(|one| one["condition"]["load"] == load && one["method"] == "can-gw");
