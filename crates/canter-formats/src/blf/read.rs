@@ -47,7 +47,7 @@ pub struct Blf {
     /// or was killed before.
     size: u64,
     count: u32,
-    /// Objects and containers read so far: some writers count containers as objects.
+    /// Objects read so far, without containers.
     objects_read: u64,
     /// In files with canter's names of channels it is in UTC.
     date: HeaderDate,
@@ -141,7 +141,6 @@ impl Blf {
     fn container(&mut self, source: &mut Source, length: usize, method: u16) -> Result<bool, Trouble> {
         let container = source.want(length)?;
         let present = container.len().min(length);
-        self.objects_read += 1;
         self.cut = present < length;
         self.failed = true;
         let packed = &container[OBJECT_BASE + 16..present];
@@ -171,7 +170,7 @@ impl Blf {
     }
 
     /// Checks that the file has the size and the objects that its header states: a cut between two containers has no other
-    /// sign. Padding may be missing.
+    /// sign. Padding may be missing. No program is known that counts containers; some leave out objects of their own.
     fn check_whole(&self, source: &Source) -> Result<(), Trouble> {
         let size = source.offset() + source.buffered().len() as u64 + PADDING_BYTES_MAX;
         let (read, stated) = (self.objects_read, u64::from(self.count));
