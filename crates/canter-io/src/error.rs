@@ -96,4 +96,13 @@ mod tests {
             Error::new("can9", "bind", io::Error::from_raw_os_error(19)).hint("ip link lists interfaces");
         assert_eq!(error.to_string(), "can9: bind: no such device (ip link lists interfaces)");
     }
+
+    #[test]
+    fn what_may_succeed_later_is_transient_and_an_interface_that_is_gone_is_not() {
+        let transient = |code| Error::new("can9", "find", io::Error::from_raw_os_error(code)).is_transient();
+        assert!(
+            [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EINTR].into_iter().all(transient)
+        );
+        assert!(![libc::ENODEV, libc::ENXIO, libc::EPERM].into_iter().any(transient));
+    }
 }

@@ -550,4 +550,13 @@ mod tests {
         assert_eq!(loads(&before, &now, Duration::from_millis(1)), ", load can1 99 % can0 25 %");
         assert_eq!(loads(&[], &now[1..2], Duration::from_millis(1)), "");
     }
+
+    #[test]
+    fn the_disk_goes_on_while_the_queue_falls_and_only_then_while_pages_are_written() {
+        let look = |queued_bytes, written_pages| DiskWork { queued_bytes, written_pages };
+        assert!(look(5, 0).goes_on_since(&look(6, 0)));
+        assert!(!look(6, 9).goes_on_since(&look(6, 0)), "pages of other programs");
+        assert!(look(0, 1).goes_on_since(&look(0, 0)));
+        assert!(!look(0, 1).goes_on_since(&look(0, 1)));
+    }
 }
