@@ -9,7 +9,10 @@ pub use text::text;
 
 use super::{compare::Bound, files::natural, ranking};
 use canter_cli::failure::{self, Exit, Failure};
-use canter_measure::result::{ClockKind, ResultFile, Series};
+use canter_measure::{
+    result::{ClockKind, ResultFile, Series},
+    statistics::{self, Confidence},
+};
 use std::collections::BTreeMap;
 
 /// The results of several kernels.
@@ -187,7 +190,10 @@ fn cells(places: Vec<Vec<u64>>, bound: Bound) -> Vec<Option<Cell>> {
 /// The statistics of a series that have a history, each with the beginning of its heading.
 fn statistics(series: &Series) -> Vec<(&'static str, u64)> {
     if let Some(latency) = series.latency_ns.as_ref().filter(|latency| latency.count > 0) {
-        return vec![("median", latency.p50), ("99th percentile", latency.p99)];
+        // Of a few hundred frames a handful lies above it, and those tell nothing of the kernel.
+        let rare = statistics::percentile(latency, 990, Confidence::ONE);
+        let rare = rare.map(|estimate| ("99th percentile", estimate.value as u64));
+        return [("median", latency.p50)].into_iter().chain(rare).collect();
     }
     let Some(cost) = &series.cost_ns else { return Vec::new() };
     let delivery = u64::try_from(cost.delivery).ok().map(|ns| ("delivery", ns));
