@@ -89,7 +89,11 @@ const REFUSED: &[Case] = &[
     case("latency --send can0 --direct can1 --routed can1", 2, &["can1", "--null"]),
     case("syscalls --frames 0", 2, &["--frames, --batch and --queue must be at least 1"]),
     case("syscalls --frames 300000", 2, &["--frames: at most 200000"]),
-    case("syscalls --methods read,nap", 2, &["nap: no such method (canter methods lists them)"]),
+    case(
+        "syscalls --methods read,nap",
+        2,
+        &["nap: no such method (canter methods lists them; read(2) and write(2) are the plain calls)"],
+    ),
     case(
         "syscalls --json /nowhere/result.json",
         1,
