@@ -4,8 +4,8 @@
 use canter_io::{
     Batch, Frame, Interface, Result,
     method::{
-        Receive, ReceiveOptions, Receiver, Transmit, TransmitOptions, Transmitter,
-        table::{RECEIVERS, TRANSMITTERS},
+        Receive, ReceiveMethod, ReceiveOptions, Receiver, Transmit, TransmitMethod, TransmitOptions,
+        Transmitter,
     },
 };
 use std::{
@@ -21,17 +21,21 @@ const FRAME_BYTES: usize = canter_io::frame::CAN_MTU;
 /// `read`, by another call on the same socket.
 pub static READ: LazyLock<Receiver> = LazyLock::new(|| {
     let about = "one frame per system call, by read(2) on a raw CAN socket";
-    Receiver { name: "read(2)", about, open: reader, ..*row(RECEIVERS, |row| row.name == "read") }
+    Receiver { name: "read(2)", about, open: reader, ..*read() }
 });
 
 /// `write`, by another call on the same socket.
 pub static WRITE: LazyLock<Transmitter> = LazyLock::new(|| {
     let about = "one frame per system call, by write(2) on a raw CAN socket";
-    Transmitter { name: "write(2)", about, open: writer, ..*row(TRANSMITTERS, |row| row.name == "write") }
+    Transmitter { name: "write(2)", about, open: writer, ..*write() }
 });
 
-fn row<T>(table: &[&'static T], is_wanted: fn(&T) -> bool) -> &'static T {
-    table.iter().copied().find(|row| is_wanted(row)).expect("canter-io has read and write")
+fn read() -> &'static Receiver {
+    "read".parse::<ReceiveMethod>().expect("canter-io has it").row
+}
+
+fn write() -> &'static Transmitter {
+    "write".parse::<TransmitMethod>().expect("canter-io has it").row
 }
 
 struct Reader {
@@ -40,7 +44,7 @@ struct Reader {
 }
 
 fn reader(interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {
-    let socket = (row(RECEIVERS, |row| row.name == "read").open)(interface, options)?;
+    let socket = (read().open)(interface, options)?;
     Ok(Box::new(Reader { file: file(socket.descriptor(), interface)?, socket }))
 }
 
@@ -69,7 +73,7 @@ struct Writer {
 }
 
 fn writer(interface: &Interface, options: &TransmitOptions) -> Result<Box<dyn Transmit>> {
-    let socket = (row(TRANSMITTERS, |row| row.name == "write").open)(interface, options)?;
+    let socket = (write().open)(interface, options)?;
     Ok(Box::new(Writer { file: file(socket.descriptor(), interface)?, socket }))
 }
 
