@@ -24,7 +24,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
 
 .PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-bisect-kernel test-arm test-arm-lab test-arm-host test-wheel test-fleet miri test-bits \
   test-kernel-all test-checkpatch test-ynl test-selftests test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible \
-  bench bench-python soak fuzz baremetal dist test-dist programs wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
+  bench bench-convert bench-python soak fuzz baremetal dist test-dist programs wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
 
 study: setup
 	$(RUST_BUILD) build --release --locked
@@ -273,6 +273,12 @@ bench: setup
 	$(RELEASE) study run bench-syscalls bench-rules 2014-fig4.2 --out target/bench --again --ceilings
 	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter-io --bench seam
 	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter --bench record
+
+# What converting a frame costs, beside tshark, log2asc and python-can.
+bench-convert: setup target/python
+	$(RUST_BUILD) build --release --locked
+	PYTHON="$$(realpath target/python/bin)/python" && $(RELEASE) lab --quiet --clock virtual --timeout 20m -- \
+	  env PYTHON="$$PYTHON" crates/canter/benches/convert.sh
 
 # FRAMES frames (a million) through random rules, half of them each way, and through a recorder into files that are read
 # meanwhile: every one accounted for, and no more memory. And as many past character devices that are opened, filtered,

@@ -11,8 +11,8 @@ use crate::{
     format::{Detail, NotKept, Output, Sink, Written},
 };
 use canter_frame::{BusId, Direction, Record, frame::EFF_FLAG};
-use flate2::{Compression, write::ZlibEncoder};
-use std::io::{self, Write};
+use flate2::{Compress, Compression, FlushCompress, Status};
+use std::io;
 
 const HEAD_BYTES: u32 = 144;
 /// The size of Vector's containers, in bytes.
@@ -27,6 +27,8 @@ pub struct Blf {
     output: Output,
     channels: ChannelOfBus,
     objects: Vec<u8>,
+    /// What compresses each container: a new one for each would clear more tables than it uses.
+    packer: Compress,
     count: u32,
     /// The size of the file without compression, in bytes.
     unpacked: u64,
@@ -44,6 +46,8 @@ impl Blf {
             output,
             channels: ChannelOfBus::default(),
             objects: Vec::with_capacity(2 * CONTAINER_BYTES),
+            // The fastest level: with the next one a file is 17 % smaller, and writing takes two thirds more instructions.
+            packer: Compress::new(Compression::fast(), true),
             count: 0,
             unpacked: HEAD_BYTES.into(),
             start_ns: None,
@@ -55,15 +59,15 @@ impl Blf {
 
     /// Appends the header of an object with a body of `bytes` bytes.
     fn object(&mut self, kind: u32, bytes: usize, since_ns: u64) {
-        let out = &mut self.objects;
-        out.extend_from_slice(b"LOBJ");
-        out.extend_from_slice(&(OBJECT_HEAD as u16).to_le_bytes());
-        out.extend_from_slice(&1u16.to_le_bytes());
-        out.extend_from_slice(&((OBJECT_HEAD + bytes) as u32).to_le_bytes());
-        out.extend_from_slice(&kind.to_le_bytes());
-        out.extend_from_slice(&STAMP_NS.to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&since_ns.to_le_bytes());
+        let mut head = [0; OBJECT_HEAD];
+        head[..4].copy_from_slice(b"LOBJ");
+        head[4..6].copy_from_slice(&(OBJECT_HEAD as u16).to_le_bytes());
+        head[6..8].copy_from_slice(&1u16.to_le_bytes());
+        head[8..12].copy_from_slice(&((OBJECT_HEAD + bytes) as u32).to_le_bytes());
+        head[12..16].copy_from_slice(&kind.to_le_bytes());
+        head[16..20].copy_from_slice(&STAMP_NS.to_le_bytes());
+        head[24..].copy_from_slice(&since_ns.to_le_bytes());
+        self.objects.extend_from_slice(&head);
         self.count += 1;
     }
 
@@ -95,10 +99,14 @@ impl Blf {
         out.extend_from_slice(&[0; 6]);
         out.extend_from_slice(&(self.objects.len() as u32).to_le_bytes());
         out.extend_from_slice(&[0; 4]);
-        // The fastest level: better ones reduce the size by about 5 %, which is not worth their time.
-        let mut packer = ZlibEncoder::new(&mut *out, Compression::fast());
-        packer.write_all(&self.objects)?;
-        packer.finish()?;
+        self.packer.reset();
+        loop {
+            let rest = &self.objects[self.packer.total_in() as usize..];
+            out.reserve(rest.len() / 2 + 64);
+            if self.packer.compress_vec(rest, out, FlushCompress::Finish)? == Status::StreamEnd {
+                break;
+            }
+        }
         let length = out.len() - start;
         out[start + 8..start + 12].copy_from_slice(&(length as u32).to_le_bytes());
         // Readers expect `length % 4` bytes of padding, not the bytes missing to a multiple of 4.

@@ -14,8 +14,12 @@ use canter_frame::Record;
 use columns::{Columns, ROWS_MAX};
 use parquet::{
     basic::{Compression, Encoding, ZstdLevel},
-    file::{metadata::SortingColumn, properties::WriterProperties, writer::SerializedFileWriter},
-    schema::types::{ColumnPath, Type},
+    file::{
+        metadata::SortingColumn,
+        properties::{EnabledStatistics, WriterProperties},
+        writer::SerializedFileWriter,
+    },
+    schema::types::Type,
 };
 use std::{
     fs::{self, File},
@@ -64,24 +68,28 @@ impl DataSet {
     pub fn new(options: &WriteOptions) -> io::Result<Self> {
         let mut folders = Folders::default();
         folders.create(&options.path)?;
-        let stamp = ColumnPath::from("stamp");
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).map_err(io_error)?))
+        let mut properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).map_err(io_error)?))
             .set_created_by(concat!("canter ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_sorting_columns(Some(vec![SortingColumn {
                 column_idx: 0,
                 descending: false,
                 nulls_first: false,
             }]))
-            .set_column_dictionary_enabled(stamp.clone(), false)
-            .set_column_encoding(stamp, Encoding::DELTA_BINARY_PACKED)
-            .build();
+            // Payloads hardly repeat: a dictionary of them makes the file a quarter larger, and nobody asks for a range.
+            .set_column_dictionary_enabled("data".into(), false)
+            .set_column_statistics_enabled("data".into(), EnabledStatistics::None);
+        for numbers in ["stamp", "dlc", "len"] {
+            properties = properties
+                .set_column_dictionary_enabled(numbers.into(), false)
+                .set_column_encoding(numbers.into(), Encoding::DELTA_BINARY_PACKED);
+        }
         Ok(Self {
             folder: options.path.clone(),
             vehicle: options.vehicle.clone().unwrap_or_else(|| "unknown".to_owned()),
             overwrite: options.overwrite,
             schema: columns::schema().map_err(io_error)?,
-            properties: Arc::new(properties),
+            properties: Arc::new(properties.build()),
             names: Vec::new(),
             parts: Vec::new(),
             whole: Vec::new(),

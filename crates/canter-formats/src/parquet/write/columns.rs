@@ -38,8 +38,8 @@ pub fn schema() -> Result<Arc<Type>> {
 pub struct Columns {
     stamps: Vec<i64>,
     ids: Vec<i32>,
-    /// extended, rtr, fd, brs, esi, error.
-    flags: [Vec<bool>; 6],
+    /// A bit each, from the lowest: extended, rtr, fd, brs, esi, error.
+    flags: Vec<u8>,
     dlcs: Vec<i32>,
     lens: Vec<i32>,
     data: Vec<u8>,
@@ -57,7 +57,7 @@ impl Columns {
         self.stamps.push(stamp_ns);
         self.ids.push(fields.id.cast_signed());
         let flags = [fields.extended, fields.rtr, fields.fd, fields.brs, fields.esi, fields.error];
-        self.flags.iter_mut().zip(flags).for_each(|(column, flag)| column.push(flag));
+        self.flags.push(flags.into_iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(flag)));
         self.dlcs.push(fields.dlc.into());
         self.lens.push(fields.len.into());
         self.data.extend_from_slice(entry.frame.data());
@@ -72,8 +72,9 @@ impl Columns {
         let mut group = writer.next_row_group()?;
         column::<Int64Type>(&mut group, &self.stamps, None)?;
         column::<Int32Type>(&mut group, &self.ids, None)?;
-        for flags in &self.flags {
-            column::<BoolType>(&mut group, flags, None)?;
+        for bit in 0..6 {
+            let flags: Vec<bool> = self.flags.iter().map(|bits| bits >> bit & 1 == 1).collect();
+            column::<BoolType>(&mut group, &flags, None)?;
         }
         column::<Int32Type>(&mut group, &self.dlcs, None)?;
         column::<Int32Type>(&mut group, &self.lens, None)?;
@@ -109,7 +110,7 @@ impl Columns {
     fn clear(&mut self) {
         self.stamps.clear();
         self.ids.clear();
-        self.flags.iter_mut().for_each(Vec::clear);
+        self.flags.clear();
         self.dlcs.clear();
         self.lens.clear();
         self.directions.clear();
