@@ -2,8 +2,8 @@
 # What converting a frame costs, beside other programs: make bench-convert
 #
 # Classic frames with 8 bytes on 20 buses, in a RAM disk. A conversion's user and system time, less that of a file with
-# one frame, by frame: in the virtual clock an instruction takes 1 ns. PYTHON: a Python with python-can, whose MF4 is left
-# out because asammdf alone starts for minutes here.
+# one frame, by frame: in the virtual clock an instruction takes 1 ns. PYTHON: a Python with python-can, whose MF4 is not
+# measured.
 set -eu -o pipefail
 exec 3>&2
 cd "$(mktemp -d)"

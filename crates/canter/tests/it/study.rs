@@ -80,8 +80,8 @@ fn every_condition_is_measured_and_told() {
     let series = measured("felt", 100, "loads = [\"none\", \"ethernet-receive\"]\nrules = [\"xor\"]\n");
     // All frames together: one frame that a tick meets makes the maximum of any load.
     let [quiet, loaded] = ["none", "ethernet-receive"].map(|load| -> u64 {
-        let of = |one: &&Value| one["condition"]["load"] == load && one["method"] == "can-gw";
-        let latency = &series.iter().find(of).unwrap()["latency_ns"];
+        let measured_so = |one: &&Value| one["condition"]["load"] == load && one["method"] == "can-gw";
+        let latency = &series.iter().find(measured_so).unwrap()["latency_ns"];
         let bars = latency["buckets"].as_array().unwrap().iter();
         bars.map(|bar| bar[0].as_u64().unwrap() * bar[1].as_u64().unwrap()).sum()
     });
