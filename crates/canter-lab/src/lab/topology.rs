@@ -65,12 +65,15 @@ pub const MONITOR: &str = "monitor";
 /// to every wake-up; services have no such group. `no_timer_check`: on a PC the kernel tests at boot whether the timer's
 /// interrupt comes, and panics when it does not come soon enough, as happens to a guest whose host is busy.
 /// `transparent_hugepage=madvise`: otherwise khugepaged joins pages of long-lived programs every 10 s, and on a kernel without
-/// full preemption even a real-time task waits for it: 3.2 million instructions were counted.
+/// full preemption even a real-time task waits for it: 3.2 million instructions were counted. `norandmaps`: QEMU translates
+/// code anew for each address at which it runs, and that is half to five sixths of a short command's time. The analyzer
+/// tells programs by their addresses, so it needs random ones.
 pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
     let timer = if machine.arch == Arch::Amd64 { " no_timer_check" } else { "" };
     let emulated = if machine.accel == Accel::Kvm { "" } else { machine.arch.kernel_words() };
+    let addresses = if machine.accel == Accel::Kvm || machine.analyzer { "" } else { " norandmaps" };
     let mut words = vec![format!(
-        "console={} panic=-1{timer}{emulated} quiet noautogroup transparent_hugepage=madvise canter.lab=1",
+        "console={} panic=-1{timer}{emulated}{addresses} quiet noautogroup transparent_hugepage=madvise canter.lab=1",
         machine.arch.console()
     )];
     match machine.clock {
@@ -226,7 +229,7 @@ mod tests {
             (base(), "-accel tcg,thread=multi -cpu max,-erms,-fsrm -smp 1 -m 2048M"),
             (
                 base(),
-                "panic=-1 no_timer_check clearcpuid=141 quiet noautogroup transparent_hugepage=madvise canter.lab=1 canter.clock=real canter.accel=tcg",
+                "panic=-1 no_timer_check clearcpuid=141 norandmaps quiet noautogroup transparent_hugepage=madvise canter.lab=1 canter.clock=real canter.accel=tcg",
             ),
             (base(), "canter.clock=real canter.accel=tcg canter.qemu=7.2.22"),
             (virtual_(3), "-icount shift=3,sleep=off"),
