@@ -75,7 +75,15 @@ pub struct Program<'a>(pub &'a [Command]);
 impl Program<'_> {
     /// The definition of the command line for clap.
     pub fn definition(&self) -> clap::Command {
-        let command = |row: &Command| with_fitting_help((row.describe)(clap::Command::new(row.name)));
+        self.definition_with(|_| true)
+    }
+
+    /// The definition with the descriptions and options of some commands, and the names of the others.
+    fn definition_with(&self, is_wanted: impl Fn(&Command) -> bool) -> clap::Command {
+        let command = |row: &Command| {
+            let named = clap::Command::new(row.name);
+            if is_wanted(row) { with_fitting_help((row.describe)(named)) } else { named }
+        };
         let commands: Vec<_> = self.0.iter().map(command).collect();
         Common::augment_args(clap::Command::new("canter"))
             .about("Measures, routes and captures CAN on Linux") // last: the common options have a sentence too
@@ -124,7 +132,10 @@ impl Program<'_> {
         &self,
         words: impl IntoIterator<Item = W>,
     ) -> Result<ArgMatches, clap::Error> {
-        self.definition().try_get_matches_from(words)
+        let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+        // To describe all commands takes longer than most of them run, so a complaint or a help alone has all.
+        let few = self.definition_with(|row| words.iter().any(|word| word == row.name));
+        few.try_get_matches_from(&words).or_else(|_| self.definition().try_get_matches_from(&words))
     }
 
     /// Prints why a command line was refused, or the help that it asked for, and returns the exit code.
