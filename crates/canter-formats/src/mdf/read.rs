@@ -177,6 +177,9 @@ impl Groups {
                 groups.push(records);
             }
         }
+        for _ in 0..blocks.without_link(HEADER_AT, b"DG") {
+            context.skipped.count("data groups to which no link leads (a damaged file?)");
+        }
         Ok(groups)
     }
 

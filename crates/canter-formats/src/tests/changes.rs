@@ -3,7 +3,13 @@
 
 use super::{Recording, Seen, is_text, records, seeds, seen};
 use crate::{FORMATS, named};
-use std::fs;
+use std::{fs, os::unix::fs::FileExt};
+
+/// The changes of a byte.
+const KINDS: usize = 16;
+
+/// The changes of a file that are tried, about. The fuzzer makes others of the same files.
+const CHANGES_MAX: usize = 1 << 14;
 
 /// What a byte may become: one bit is another, a limit, or in a text what separates its parts.
 fn others(old: u8) -> impl Iterator<Item = u8> {
@@ -81,21 +87,27 @@ impl Subject {
     fn silent_changes(&self) -> Vec<String> {
         let mut silent = Vec::new();
         let mut bytes = self.bytes.clone();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, &bytes).unwrap();
+        let change = |at: usize, byte: u8| file.as_file().write_all_at(&[byte], at as u64).unwrap();
+        // Of a long file each byte has some of its changes, and each change is made to some bytes.
+        let one_of = (bytes.len() * KINDS).div_ceil(CHANGES_MAX).min(KINDS);
         for at in 0..bytes.len() {
             let old = bytes[at];
-            // Of a long file each byte has some of its changes, and each change is made to some bytes.
-            let some = |(n, _): &(usize, u8)| self.bytes.len() < LONG_BYTES || (n + at).is_multiple_of(5);
+            let some = |(n, _): &(usize, u8)| (n + at).is_multiple_of(one_of);
             for (_, new) in others(old).enumerate().filter(some) {
                 bytes[at] = new;
                 if self.makes_a_comment(at, &bytes) {
                     continue;
                 }
-                let seen = seen(&bytes);
+                change(at, new);
+                let seen = Seen::read(crate::open(file.path()));
                 if self.is_silent(&seen) {
                     silent.push(format!("byte {at}: {old:#04x} → {new:#04x}: {} frames", seen.frames.len()));
                 }
             }
             bytes[at] = old;
+            change(at, old);
         }
         silent.extend(self.silent_ends());
         silent
@@ -139,9 +151,6 @@ impl Subject {
         );
     }
 }
-
-/// The length of a file from which on not every change of every byte is tried, in bytes.
-const LONG_BYTES: usize = 2 << 10;
 
 /// Checks canter's own file of a format, and the seeds of the fuzzer: files of other programs, too.
 fn check(name: &'static str) {

@@ -225,6 +225,21 @@ fn local_stamps_of_parquet_are_those_of_the_zone() {
 
 #[cfg(feature = "mdf")]
 #[test]
+fn data_groups_of_an_mdf_to_which_no_link_leads_are_counted() {
+    let mut bytes =
+        fs::read(Recording::write(named("mf4", FORMATS).unwrap(), &records(), "file").path).unwrap();
+    let intact = seen(&bytes);
+    let first = bytes[88..96].first_chunk().map(|link| u64::from_le_bytes(*link)).unwrap() as usize;
+    assert_eq!(&bytes[first..first + 4], b"##DG");
+    bytes[first + 24..first + 32].fill(0); // the link to the next one
+    let damaged = seen(&bytes);
+    assert!(damaged.frames.len() < intact.frames.len());
+    let said = ("data groups to which no link leads (a damaged file?)", 2);
+    assert_eq!((damaged.error, damaged.skipped_by_kind), (None, vec![said]));
+}
+
+#[cfg(feature = "mdf")]
+#[test]
 fn an_mdf_that_begins_at_a_local_time_has_the_stamps_of_the_zone() {
     let mut bytes =
         fs::read(Recording::write(named("mf4", FORMATS).unwrap(), &records(), "file").path).unwrap();

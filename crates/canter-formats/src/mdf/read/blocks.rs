@@ -190,6 +190,16 @@ impl Blocks {
         self.body(head)
     }
 
+    /// The number of blocks of this type to which no link has led, in a file whose blocks follow each other from `at` on.
+    pub fn without_link(&self, mut at: u64, kind: &[u8; 2]) -> u64 {
+        let mut count = 0;
+        while let Ok(head) = Head::read(at, &self.whole) {
+            count += u64::from(head.kind == *kind && !self.read_before.contains(&at));
+            at = (at + head.length).next_multiple_of(8);
+        }
+        count
+    }
+
     /// Reads a text, the beginning of a long one; empty if there is none.
     pub fn text(&mut self, at: u64) -> Result<String, Trouble> {
         if at == 0 {
