@@ -200,10 +200,11 @@ fn every_method_hands_on_both_ways_between_all_links_at_once_and_never_echoes() 
     hand_on_both_ways(covering);
 }
 
-/// t0 and t3 on one wire, t1 and t2 on another: a gateway goes from t0 to t1.
+/// t0 and t3 on one wire, t1 and t2 on another: a gateway goes from t0 to t1. The other wire is slower: a frame that nobody
+/// acknowledges is sent again and again.
 fn wires() -> [Nodes; 2] {
-    let megabit = BitTiming::classic(1_000_000);
-    [("T", ["t0", "t3"]), ("U", ["t1", "t2"])].map(|(bus, names)| Nodes::up(&names, bus, &megabit))
+    let up = |bus, names: [&str; 2], bitrate| Nodes::up(&names, bus, &BitTiming::classic(bitrate));
+    [up("T", ["t0", "t3"], 1_000_000), up("U", ["t1", "t2"], 100_000)]
 }
 
 /// Received, transmitted and dropped for want of room, as `--stats` printed them last.
