@@ -343,6 +343,7 @@ target/python-can: target/python
 	target/python/bin/pip download -q --disable-pip-version-check --no-deps --no-binary :all: -d $@ \
 	  $$(grep '^python-can==' tests/requirements.txt)
 	tar -xf $@/python_can-*.tar.gz -C $@ --strip-components=1
+	$</bin/python -m compileall -q $@/can   # a guest would compile it for each process
 	touch $@
 
 # Objects of Vector's files, in the tests of its source distribution.

@@ -60,6 +60,7 @@ mod services;
 mod skip;
 mod status;
 mod study;
+mod study_loads;
 mod synthetic;
 mod terminals;
 mod testbed;
