@@ -9,7 +9,7 @@ use std::{fs, os::unix::fs::FileExt};
 const KINDS: usize = 16;
 
 /// The changes of a file that are tried, about. The fuzzer makes others of the same files.
-const CHANGES_MAX: usize = 1 << 14;
+const CHANGES_MAX: usize = 1 << 13;
 
 /// What a byte may become: one bit is another, a limit, or in a text what separates its parts.
 fn others(old: u8) -> impl Iterator<Item = u8> {
