@@ -44,10 +44,8 @@ impl fmt::Display for Symbol {
 pub fn functions(kallsyms: &str) -> Vec<Symbol> {
     let mut symbols: Vec<Symbol> = kallsyms.lines().filter_map(function).collect();
     // Of several names of one address, one with a row.
-    let is_last = |symbol: &Symbol| (symbol.stage().is_none(), symbol.name.starts_with("__pfx_"));
-    symbols.sort_by(|one, other| {
-        one.address.cmp(&other.address).then_with(|| is_last(one).cmp(&is_last(other)))
-    });
+    let rank = |symbol: &Symbol| (symbol.stage().is_none(), symbol.name.starts_with("__pfx_"));
+    symbols.sort_by(|one, other| one.address.cmp(&other.address).then_with(|| rank(one).cmp(&rank(other))));
     symbols.dedup_by_key(|symbol| symbol.address);
     symbols
 }
