@@ -1,4 +1,5 @@
 //@ machine: --clock virtual
+//@ parts: 2
 //! `canter capture` in trouble, in the lab: each time a line that says what is wrong, and an account that closes.
 
 use crate::{recorder::*, testbed};
