@@ -128,7 +128,7 @@ impl Program<'_> {
     ///
     /// # Errors
     /// A command line that clap refuses. Requests for help and version are such errors too.
-    pub fn read<W: Into<OsString> + Clone>(
+    pub fn read<W: Into<OsString>>(
         &self,
         words: impl IntoIterator<Item = W>,
     ) -> Result<ArgMatches, clap::Error> {
