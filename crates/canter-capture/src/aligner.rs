@@ -221,8 +221,13 @@ impl Aligner {
         let drift_bound = factor * dense / span;
         let middle = f64::midpoint(a.at, b.at);
         let curved = (now - middle) / 1e9;
-        let bound =
-            factor * dense + drift_bound * (now - b.at) + 0.5 * WANDER * curved * curved * 1e9 + 100.0;
+        // The line before was lowered by each frame below it: where the new one is higher, the difference is in doubt.
+        let higher = self.line.map_or(0.0, |before| offset - before.offset(now)).max(0.0);
+        let bound = factor * dense
+            + drift_bound * (now - b.at)
+            + 0.5 * WANDER * curved * curved * 1e9
+            + 100.0
+            + higher;
         self.line =
             Some(Line { at: now, offset, drift, rise: 0.0, bound: bound.min(UNKNOWN_NS), drift_bound });
     }
