@@ -209,6 +209,7 @@ struct canchar_file {
 	struct mutex read_mutex, write_mutex;
 	wait_queue_head_t turns;	/* who waits for one of them with a timeout */
 	struct canchar_options options;	/* as the process set them */
+	u64 look_ns;	/* CANCHAR_ADAPTIVE: how long the next wait looks before it sleeps */
 
 	/* Taken within the mmap lock, so nothing that faults may be under it. */
 	struct mutex map_mutex;

@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/stat.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -151,6 +152,36 @@ static bool canchar_spin(struct canchar_file *file, u32 min, u64 deadline)
 	}
 }
 
+/* CANCHAR_ADAPTIVE: the longest look unless the options say another one, and the first. */
+#define CANCHAR_LOOK_MAX_NS	NSEC_PER_MSEC
+#define CANCHAR_LOOK_MIN_NS	(20 * NSEC_PER_USEC)
+
+/* Looks until the wait is over (true), the time has passed, or another task wants the processor. */
+static bool canchar_look_for(struct canchar_file *file, u32 min, u64 deadline)
+{
+	for (;;) {
+		if (canchar_wait_is_over(file, min))
+			return true;
+		if (need_resched() || !single_task_running() || canchar_passed(deadline))
+			return false;
+		cpu_relax();
+		cond_resched();
+	}
+}
+
+/* A longer look would have been enough, or the longest one would not: the next is twice or half. */
+static void canchar_adapt_look(struct canchar_file *file, u64 waited_ns)
+{
+	u64 longest = file->options.spin_ns ?: CANCHAR_LOOK_MAX_NS;
+	u64 look = file->look_ns;
+
+	if (waited_ns > longest)
+		look = look > CANCHAR_LOOK_MIN_NS ? look / 2 : 0;
+	else if (waited_ns > look)
+		look = max_t(u64, 2 * look, CANCHAR_LOOK_MIN_NS);
+	file->look_ns = min(look, longest);
+}
+
 /* Fewer frames than this do not wake the reader. */
 static void canchar_set_wake_at(struct canchar_file *file, u32 min)
 {
@@ -176,6 +207,25 @@ static void canchar_sleep_for_frames(struct canchar_file *file, u32 min, u64 dea
 	finish_rcuwait(&file->reader);
 }
 
+static void canchar_wait_adaptively(struct canchar_file *file, u32 min, u64 deadline)
+{
+	u64 began = ktime_get_ns();
+	u64 look_end = min(began + file->look_ns, deadline);
+	u64 pause = CANCHAR_LOOK_MIN_NS;
+
+	while (!canchar_passed(look_end)) {
+		if (canchar_look_for(file, min, look_end))
+			return;
+		/* Others first: it looks again after a while. */
+		canchar_sleep_for_frames(file, min, min(ktime_get_ns() + pause, deadline));
+		if (canchar_wait_is_over(file, min))
+			return;
+		pause *= 2;
+	}
+	canchar_sleep_for_frames(file, min, deadline);
+	canchar_adapt_look(file, ktime_get_ns() - began);
+}
+
 /*
  * Waits until @min frames have arrived; one reader at a time, with its read mutex. A timeout of 0
  * checks once.
@@ -186,15 +236,17 @@ static void canchar_sleep_for_frames(struct canchar_file *file, u32 min, u64 dea
  */
 long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns)
 {
-	bool polls = file->options.flags & CANCHAR_POLL_CHIP;
+	u32 flags = file->options.flags;
 	u32 waiting = canchar_look(file);
 	u64 deadline;
 	int err;
 
 	if (waiting < min && timeout_ns) {
 		deadline = canchar_deadline(timeout_ns);
-		if (!polls ||
-		    (!canchar_spin(file, min, deadline) && !canchar_passed(deadline)))
+		if (flags & CANCHAR_ADAPTIVE)
+			canchar_wait_adaptively(file, min, deadline);
+		else if (!(flags & CANCHAR_POLL_CHIP) ||
+			 (!canchar_spin(file, min, deadline) && !canchar_passed(deadline)))
 			canchar_sleep_for_frames(file, min, deadline);
 		waiting = canchar_ring_unread(&file->rx);
 	}

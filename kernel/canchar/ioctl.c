@@ -92,12 +92,15 @@ static bool canchar_slots_valid(u32 slots, u32 least)
 
 static int canchar_options_valid(const struct canchar_options *options)
 {
-	const u32 known = CANCHAR_OVERWRITE | CANCHAR_ECHO | CANCHAR_ECHO_OWN | CANCHAR_POLL_CHIP;
+	const u32 spins = CANCHAR_POLL_CHIP | CANCHAR_ADAPTIVE;
+	const u32 known = CANCHAR_OVERWRITE | CANCHAR_ECHO | CANCHAR_ECHO_OWN | spins;
 
 	if (options->frame_size != sizeof(struct canchar_frame) &&
 	    options->frame_size != sizeof(struct canchar_short_frame))
 		return -EINVAL;
 	if (options->flags & ~known || options->priority >= CANCHAR_PRIORITIES)
+		return -EINVAL;
+	if ((options->flags & spins) == spins)
 		return -EINVAL;
 	if (!canchar_slots_valid(options->rx_slots, 2) ||
 	    !canchar_slots_valid(options->tx_slots, 1))

@@ -221,7 +221,7 @@ struct canchar_timing {
  *	1...rx_slots - 1; 1 by default
  * @timeout_ns: (24, 8 bytes) after which read(2) returns the waiting frames, or EAGAIN; 0: never
  * @spin_ns: (32, 8 bytes) CANCHAR_POLL_CHIP: how long a wait polls before it sleeps; 0: it never
- *	sleeps
+ *	sleeps; CANCHAR_ADAPTIVE: how long a wait looks at most; 0: 1 ms
  *
  * How one open file behaves. Slots can be changed until the file is mapped; waiting frames are
  * lost then, and counted.
@@ -251,6 +251,13 @@ struct canchar_options {
  * an epoll set, nothing is masked: the set could sleep at any time.
  */
 #define CANCHAR_POLL_CHIP	0x08
+/*
+ * A wait of this file looks for frames for a while before it sleeps, the interrupts on: a frame
+ * that comes meanwhile wakes nobody. How long adapts: longer after a frame that came soon after it
+ * slept, not at all when frames come farther apart than spin_ns. While another task wants the
+ * processor it sleeps. Not with CANCHAR_POLL_CHIP.
+ */
+#define CANCHAR_ADAPTIVE	0x10
 
 /**
  * struct canchar_filter - a filter

@@ -100,6 +100,10 @@ pub enum Wait {
     BusyPoll,
     /// In the receiving call, which polls the controller with its interrupt masked.
     ChipPoll,
+    /// In the receiving call, which looks for frames before it sleeps, for a time that adapts to theirs.
+    Adaptive,
+    /// In the receiving call, until many frames wait or a moment has passed: one wake-up for many frames.
+    Coalesce,
 }
 
 impl Wait {
@@ -111,6 +115,8 @@ impl Wait {
             Self::Spin => "spin",
             Self::BusyPoll => "busy-poll",
             Self::ChipPoll => "chip-poll",
+            Self::Adaptive => "adaptive",
+            Self::Coalesce => "coalesce",
         }
     }
 }

@@ -8,7 +8,9 @@ use crate::{
     frame::ERR_FLAG,
     interface::Kind,
     sys::{
-        canchar::{Device, ECHO, ECHO_OWN, FRAME_LOCAL, FRAME_OWN, POLL_CHIP, RawFrame, SLOTS_MAX},
+        canchar::{
+            ADAPTIVE, Device, ECHO, ECHO_OWN, FOREVER, FRAME_LOCAL, FRAME_OWN, POLL_CHIP, RawFrame, SLOTS_MAX,
+        },
         poll,
     },
 };
@@ -20,6 +22,9 @@ use std::{
 
 /// The default number of slots of a receive queue: about as many frames as a socket holds.
 const RECEIVE_SLOTS: u32 = 256;
+/// What ends the wait of a coalescing receiver: so many frames, or so long a time.
+const COALESCED: u32 = 32;
+const COALESCE_NS: u64 = 1_000_000;
 /// The most frames that one system call moves.
 const CALL_FRAMES: usize = 64;
 
@@ -65,7 +70,11 @@ pub(crate) fn open_receiver(interface: &Interface, options: &ReceiveOptions, wai
     let set = device.change(|set| {
         set.rx_slots = frames.max(2).next_power_of_two();
         set.flags |= if options.own_frames { ECHO_OWN } else { 0 };
-        set.flags |= if wait == Wait::ChipPoll { POLL_CHIP } else { 0 };
+        set.flags |= match wait {
+            Wait::ChipPoll => POLL_CHIP,
+            Wait::Adaptive => ADAPTIVE,
+            _ => 0,
+        };
     });
     set.map_err(step("set options"))?;
     device.start_counting().map_err(step("statistics"))?;
@@ -142,22 +151,43 @@ pub(crate) fn origin(raw: &RawFrame) -> Origin {
 pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {
     let wait = options.wait.unwrap_or(Wait::Block);
     let device = open_receiver(interface, options, wait)?;
+    let queued = options.queue_frames.unwrap_or(RECEIVE_SLOTS);
+    let many = if wait == Wait::Coalesce { COALESCED.min(queued / 2) } else { 1 };
     let frames = vec![RawFrame::default(); CALL_FRAMES].into_boxed_slice();
-    Ok(Box::new(Reader { device, wait, frames, index: interface.index, stamps: options.stamps }))
+    let (index, stamps) = (interface.index, options.stamps);
+    Ok(Box::new(Reader { device, wait, many, frames, index, stamps }))
 }
 
 struct Reader {
     device: Device,
     wait: Wait,
+    /// So many waiting frames end its wait.
+    many: u32,
     frames: Box<[RawFrame]>,
     index: u32,
     stamps: bool,
 }
 
+impl Reader {
+    /// Waits until many frames wait or a moment has passed, as the reader of "Wapice Custom CAN Driver" does; where none came
+    /// in it, for the next one before. False after a signal.
+    fn coalesce(&self) -> io::Result<bool> {
+        let many = || self.device.wait(self.many, COALESCE_NS);
+        let waiting = many().and_then(|waiting| match waiting {
+            0 => self.device.wait(1, FOREVER).and_then(|_| many()),
+            _ => Ok(waiting),
+        });
+        match waiting {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            waiting => waiting.map(|_| true),
+        }
+    }
+}
+
 impl Receive for Reader {
     fn receive(&mut self, batch: &mut Batch) -> io::Result<usize> {
         let room = batch.room().min(self.frames.len());
-        if room == 0 {
+        if room == 0 || self.many > 1 && !self.coalesce()? {
             return Ok(0);
         }
         loop {

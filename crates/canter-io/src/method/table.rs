@@ -78,7 +78,7 @@ pub static RECEIVERS: &[&Receiver] = &[
     &Receiver {
         name: "canchar",
         about: "many frames per system call, by read(2) on a character device (/dev/canchar0)",
-        waits: &[Wait::Block, Wait::Poll, Wait::Spin, Wait::ChipPoll],
+        waits: &[Wait::Block, Wait::Poll, Wait::Spin, Wait::ChipPoll, Wait::Adaptive, Wait::Coalesce],
         capabilities: Capabilities { fd: false, batch: true, origin: true },
         carriers: &[&CANCHAR],
         right: None,
@@ -89,7 +89,7 @@ pub static RECEIVERS: &[&Receiver] = &[
     &Receiver {
         name: "canchar-ring",
         about: "no system call per frame: the ring of a character device, mapped",
-        waits: &[Wait::Block, Wait::Poll, Wait::Spin, Wait::ChipPoll],
+        waits: &[Wait::Block, Wait::Poll, Wait::Spin, Wait::ChipPoll, Wait::Adaptive],
         capabilities: Capabilities { fd: false, batch: true, origin: true },
         carriers: &[&CANCHAR],
         right: None,

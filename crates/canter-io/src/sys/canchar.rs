@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-pub use uapi::{ECHO, ECHO_OWN, FRAME_LOCAL, FRAME_OWN, OVERWRITE, POLL_CHIP};
+pub use uapi::{ADAPTIVE, ECHO, ECHO_OWN, FRAME_LOCAL, FRAME_OWN, OVERWRITE, POLL_CHIP};
 pub use uapi::{FOREVER, Frame as RawFrame, Options, PollEntry, SLOTS_MAX, Statistics};
 
 /// An open canchar device.

@@ -62,6 +62,7 @@ pub const OVERWRITE: u32 = 0x01;
 pub const ECHO: u32 = 0x02;
 pub const ECHO_OWN: u32 = 0x04;
 pub const POLL_CHIP: u32 = 0x08;
+pub const ADAPTIVE: u32 = 0x10;
 
 /// `CANCHAR_SLOTS_MAX` in the driver: the longest queue.
 pub const SLOTS_MAX: u32 = 4096;

@@ -484,6 +484,9 @@ fn pings_are_answered_on_a_device_by_every_pair_of_canchars_methods() {
         ("canchar/poll", "canchar-ring"),
         ("canchar-ring", "canchar"),
         ("canchar-ring/chip-poll", "canchar-ring"),
+        ("canchar/adaptive", "canchar"),
+        ("canchar-ring/adaptive", "canchar-ring"),
+        ("canchar/coalesce", "canchar"),
     ] {
         let method = format!("{receiver}+{transmitter}");
         let mut pong = canter(&["pong", FAR, "--parallel", "3", "--method", &method]);

@@ -5,18 +5,20 @@
 //! canchar on nodes of canwire: frames take their bits, a FIFO of five overruns, and tools work as on an interface.
 //! On its machine canchar0 is wcan1 and canchar1 is wcan3; both are on bus A, and so is the interface wcan0.
 
-use crate::testbed::{DEADLINE, Nodes, Watched, canter, eventually, output, program};
+use crate::testbed::{DEADLINE, Nodes, Watched, asleep_in, canter, eventually, output, program};
 use canter_io::{
     Filter, Filters, Frame, Identifier, Interface,
-    canchar::{Device, POLL_CHIP, RawFrame},
+    canchar::{ADAPTIVE, Device, POLL_CHIP, RawFrame},
     frame::{BitRate, EFF_FLAG, EFF_MASK, ERR_FLAG, INTERFRAME_BITS, RTR_FLAG},
     interface::BitTiming,
     netlink::wire::{self, Pace, Source},
     tap::{Record, Tap},
+    thread::Worker,
 };
 use std::{
     fs, io,
     path::Path,
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -353,4 +355,48 @@ fn a_round_trip_is_the_time_of_two_frames_and_what_the_two_ends_execute() {
     for name in [NEAR, FAR] {
         fs::write(attribute(name, "threaded"), "0").unwrap();
     }
+}
+
+/// What this thread has run, in ns (the kernel's Documentation/scheduler/sched-stats.rst).
+fn ran_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// The share of the processor that an adaptive reader of frames takes.
+fn share_of_an_adaptive_reader(period: Duration, count: u32) -> f64 {
+    let far = Device::open(Path::new(FAR), false).unwrap();
+    far.change(|options| options.flags |= ADAPTIVE).unwrap();
+    let reader = asleep_in(move || {
+        let mut one = [RawFrame::default()];
+        assert_eq!(far.read(&mut one).unwrap(), 1);
+        let (began, before) = (Instant::now(), ran_ns());
+        for _ in 1..count {
+            assert_eq!(far.read(&mut one).unwrap(), 1);
+        }
+        (ran_ns() - before) as f64 / began.elapsed().as_nanos() as f64
+    });
+    let frame = Frame::classic(Identifier::Sff(0x123), &[1, 2]).unwrap();
+    let pace = Pace::Period(period.as_nanos() as u64);
+    wire::start("A", &Source { frame, pace, count: Some(count), ..Source::default() }).unwrap();
+    reader.join().unwrap()
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=canchar_wire"]
+fn an_adaptive_reader_looks_while_frames_come_often_and_only_while_nobody_else_wants_the_processor() {
+    let _bench = Bench::new(BITRATE);
+    let (often, seldom) = (Duration::from_micros(500), Duration::from_millis(100));
+    let share = share_of_an_adaptive_reader(often, 200);
+    assert!(share > 0.8, "{share} of the processor, looking");
+    let share = share_of_an_adaptive_reader(seldom, 11);
+    assert!(share < 0.01, "{share} of the processor for ten frames a second");
+    let hog = Worker::start("hog", |stop| {
+        while !stop.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    });
+    let share = share_of_an_adaptive_reader(often, 200);
+    drop(hog.unwrap());
+    assert!(share < 0.1, "{share} of the processor beside somebody who wants all of it");
 }
