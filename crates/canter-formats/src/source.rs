@@ -3,6 +3,7 @@
 use crate::{trouble::Trouble, zst};
 use flate2::read::MultiGzDecoder;
 use std::{
+    cell::RefCell,
     fs::File,
     io::{self, Read, Write},
     sync::{
@@ -50,7 +51,18 @@ pub struct Whole {
     /// The file's length in bytes.
     pub length: u64,
     taken: Arc<AtomicU64>,
+    window: RefCell<Window>,
 }
+
+/// The part of a file that was read last: a format of small blocks asks for each by itself.
+#[derive(Default)]
+struct Window {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+/// The length of a window in bytes. Longer reads go past it.
+const WINDOW_BYTES: usize = 4096;
 
 impl Whole {
     /// Fills `bytes` from offset `at` on.
@@ -58,9 +70,36 @@ impl Whole {
     /// # Errors
     /// What the operating system reports; `UnexpectedEof` if the file ends before.
     pub fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
-        read_at(&self.file, at, bytes)?;
+        let left = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
+        if bytes.len() > WINDOW_BYTES.min(left) {
+            read_at(&self.file, at, bytes)?;
+        } else {
+            let mut window = self.window.borrow_mut();
+            if window.part(at, bytes.len()).is_none() {
+                window.fill(&self.file, at, WINDOW_BYTES.min(left))?;
+            }
+            let part = window.part(at, bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+            bytes.copy_from_slice(part);
+        }
         self.taken.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+impl Window {
+    fn part(&self, at: u64, length: usize) -> Option<&[u8]> {
+        let from = usize::try_from(at.checked_sub(self.at)?).ok()?;
+        self.bytes.get(from..from.checked_add(length)?)
+    }
+
+    fn fill(&mut self, file: &File, at: u64, length: usize) -> io::Result<()> {
+        self.bytes.resize(length, 0);
+        self.at = at;
+        let filled = read_at(file, at, &mut self.bytes);
+        if filled.is_err() {
+            self.bytes.clear(); // a part may have changed
+        }
+        filled
     }
 }
 
@@ -160,7 +199,7 @@ impl Source {
         };
         // Bytes that were spooled are counted already.
         let taken = if self.start == self.end { Arc::default() } else { Arc::clone(&self.packed_bytes) };
-        Ok(Whole { length: file.metadata()?.len(), file, taken })
+        Ok(Whole { length: file.metadata()?.len(), file, taken, window: RefCell::default() })
     }
 
     fn spool(&mut self) -> io::Result<File> {
