@@ -169,13 +169,13 @@ static bool canchar_look_for(struct canchar_file *file, u32 min, u64 deadline)
 	}
 }
 
-/* A longer look would have been enough, or the longest one would not: the next is twice or half. */
-static void canchar_adapt_look(struct canchar_file *file, u64 waited_ns)
+/* A look that was too short, and no longer than the longest, is twice as long the next time. */
+static void canchar_adapt_look(struct canchar_file *file, bool alone, u64 waited_ns)
 {
 	u64 longest = file->options.spin_ns ?: CANCHAR_LOOK_MAX_NS;
 	u64 look = file->look_ns;
 
-	if (waited_ns > longest)
+	if (!alone || waited_ns > longest)
 		look = look > CANCHAR_LOOK_MIN_NS ? look / 2 : 0;
 	else if (waited_ns > look)
 		look = max_t(u64, 2 * look, CANCHAR_LOOK_MIN_NS);
@@ -211,19 +211,13 @@ static void canchar_wait_adaptively(struct canchar_file *file, u32 min, u64 dead
 {
 	u64 began = ktime_get_ns();
 	u64 look_end = min(began + file->look_ns, deadline);
-	u64 pause = CANCHAR_LOOK_MIN_NS;
+	bool alone;
 
-	while (!canchar_passed(look_end)) {
-		if (canchar_look_for(file, min, look_end))
-			return;
-		/* Others first: it looks again after a while. */
-		canchar_sleep_for_frames(file, min, min(ktime_get_ns() + pause, deadline));
-		if (canchar_wait_is_over(file, min))
-			return;
-		pause *= 2;
-	}
+	if (file->look_ns && canchar_look_for(file, min, look_end))
+		return;
+	alone = ktime_get_ns() >= look_end;
 	canchar_sleep_for_frames(file, min, deadline);
-	canchar_adapt_look(file, ktime_get_ns() - began);
+	canchar_adapt_look(file, alone, ktime_get_ns() - began);
 }
 
 /*

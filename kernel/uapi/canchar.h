@@ -254,8 +254,8 @@ struct canchar_options {
 /*
  * A wait of this file looks for frames for a while before it sleeps, the interrupts on: a frame
  * that comes meanwhile wakes nobody. How long adapts: longer after a frame that came soon after it
- * slept, not at all when frames come farther apart than spin_ns. While another task wants the
- * processor it sleeps. Not with CANCHAR_POLL_CHIP.
+ * slept, not at all when frames come farther apart than spin_ns, or while another task wants the
+ * processor. Not with CANCHAR_POLL_CHIP.
  */
 #define CANCHAR_ADAPTIVE	0x10
 

@@ -140,6 +140,9 @@ impl Svg {
     }
 }
 
+/// The width of the strokes of `Path::uprights`, as the style sheet has it.
+const STROKE: f64 = 2.0;
+
 /// The `d` of a path, in relative steps of tenths of a pixel, which are the shortest to write.
 #[derive(Default)]
 pub struct Path {
@@ -199,12 +202,23 @@ impl Path {
         self.at.1 = tenths(y);
     }
 
-    /// Vertical lines, each `(x, from, to)`, to whole pixels.
+    /// Vertical lines, each `(x, from, to)`, to whole pixels, of strokes two pixels wide. Dots side by side are one horizontal
+    /// line.
     pub fn uprights(lines: impl Iterator<Item = (f64, f64, f64)>) -> Self {
+        let lines: Vec<_> = lines.map(|(x, from, to)| (x.round(), from.round(), to.round())).collect();
         let mut path = Self::default();
-        for (x, from, to) in lines {
-            path.move_to(x.round(), from.round());
-            path.down_to(to.round());
+        let is_beside = |a: &(f64, f64, f64), b: &(f64, f64, f64)| {
+            a.1 == b.1 && a.2 == b.2 && a.1 - a.2 == STROKE && b.0 - a.0 == STROKE
+        };
+        for side_by_side in lines.chunk_by(is_beside) {
+            let [(x, from, to), .., (last, ..)] = *side_by_side else {
+                let (x, from, to) = side_by_side[0];
+                path.move_to(x, from);
+                path.down_to(to);
+                continue;
+            };
+            path.move_to(x - STROKE / 2.0, f64::midpoint(from, to));
+            path.across_to(last + STROKE / 2.0);
         }
         path
     }
