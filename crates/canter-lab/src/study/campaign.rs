@@ -81,6 +81,16 @@ struct Progress {
 }
 
 impl Progress {
+    fn begin(journal: &Journal, units: &[Unit], boots: u64) -> Self {
+        let kept = |unit: &Unit| match journal.is_done(unit) {
+            true => unit.weight(),
+            false => unit.weight_of(&journal.cases(&unit.name())),
+        };
+        let before = units.iter().map(kept).sum();
+        let total = units.iter().map(Unit::weight).sum::<u64>() + boots * BOOT_WEIGHT;
+        Self { total, done: before, before, start_ns: clock::monotonic_ns() }
+    }
+
     /// The progress in words, `[12 %, 40 min left]`; without a time until enough work is done for an estimate.
     fn text(&self) -> String {
         const ENOUGH: u64 = 20;
@@ -108,16 +118,7 @@ impl Campaign {
         boots: u64,
         quiet: bool,
     ) -> failure::Result<Self> {
-        let weight = |done: bool| -> u64 {
-            units.iter().filter(|unit| !done || journal.is_done(unit)).map(Unit::weight).sum()
-        };
-        let (all, before) = (weight(false), weight(true));
-        let progress = Progress {
-            total: all + boots * BOOT_WEIGHT,
-            done: before,
-            before,
-            start_ns: clock::monotonic_ns(),
-        };
+        let progress = Progress::begin(&journal, units, boots);
         let kept = units.iter().filter(|unit| journal.is_done(unit));
         let results = kept
             .map(|unit| ResultFile::load(&result_path(folder, &unit.name())))
@@ -339,6 +340,7 @@ impl Write for Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::unit::planned;
 
     #[test]
     fn the_time_left_is_estimated_from_this_run() {
@@ -352,5 +354,21 @@ mod tests {
             "[60 %, 12 s left]",
             "work of an earlier run took no time in this one"
         );
+    }
+
+    #[test]
+    fn cases_of_an_interrupted_unit_are_done() {
+        let study = Study::find("2011-matrix").expect("it is there");
+        let units = planned(&study, &[], false, None);
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let mut journal = Journal::open(folder.path(), &units, Amount::Own, false).expect("it opens");
+        for (number, unit) in (0..).zip(&units[..2]) {
+            journal.begun(&unit.name(), &Environment::default()).expect("it writes");
+            journal.case(&unit.name(), number, Vec::new()).expect("it writes");
+        }
+        let progress = Progress::begin(&journal, &units, 4);
+        let kept = units[0].weight_of(&[0]) + units[1].weight_of(&[1]);
+        assert_eq!((progress.done, progress.before), (kept, kept));
+        assert!(kept > 0 && units[0].weight_of(&[0, 1]) < units[0].weight());
     }
 }

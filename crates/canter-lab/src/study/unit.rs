@@ -1,9 +1,6 @@
 //! Units: a study on a kernel is a unit and makes a result file. Units with the same machine share a boot.
 
-use super::{
-    definition::{Bus, ClockName, Kind, Lab, Set, Study},
-    plan::Case,
-};
+use super::definition::{Bus, ClockName, Kind, Lab, Set, Study};
 use crate::lab::{self, Clock, Machine};
 use canter_cli::failure::{self, Exit, Failure};
 use canter_route::gateway::kind::{Method, Place};
@@ -23,7 +20,7 @@ pub struct Unit {
 
 /// The time limit of one boot.
 const TIMEOUT: Duration = Duration::from_secs(12 * 3600);
-/// The duration of a boot, in units of [`Case::weight`].
+/// The duration of a boot, in units of [`Case::weight`](super::plan::Case::weight).
 pub const BOOT_WEIGHT: u64 = 20;
 /// The duration of all system calls.
 pub const SYSCALLS_WEIGHT: u64 = 30;
@@ -40,17 +37,28 @@ impl Unit {
         format!("{}{kernel}{boot}", self.study.name)
     }
 
-    /// The unit's duration, in units of [`Case::weight`].
+    /// The unit's duration, in units of [`Case::weight`](super::plan::Case::weight).
     pub fn weight(&self) -> u64 {
+        self.weights().iter().sum()
+    }
+
+    /// The duration of the cases with these numbers.
+    pub fn weight_of(&self, cases: &[usize]) -> u64 {
+        let weights = self.weights();
+        cases.iter().filter_map(|&number| weights.get(number)).sum()
+    }
+
+    /// The duration of each case.
+    fn weights(&self) -> Vec<u64> {
         match &self.study.kind {
             Kind::Latency(plan) => {
                 let frames = plan.count.div_ceil(500);
-                plan.cases().iter().map(Case::weight).sum::<u64>() * frames
+                plan.cases().iter().map(|case| case.weight() * frames).collect()
             }
-            Kind::Ping(plan) => plan.cases() as u64 * PING_WEIGHT,
-            Kind::Recording(plan) => plan.cases() as u64 * RECORDING_WEIGHT,
-            Kind::Syscalls(_) => SYSCALLS_WEIGHT,
-            Kind::Missing(_) => 0,
+            Kind::Ping(plan) => vec![PING_WEIGHT; plan.cases()],
+            Kind::Recording(plan) => vec![RECORDING_WEIGHT; plan.cases()],
+            Kind::Syscalls(_) => vec![SYSCALLS_WEIGHT],
+            Kind::Missing(_) => Vec::new(),
         }
     }
 }
