@@ -270,7 +270,7 @@ lint-if-possible:
 
 bench: setup
 	$(RUST_BUILD) build --release --locked
-	$(RELEASE) study run bench-syscalls bench-rules 2014-fig4.2 --out target/bench --again --ceilings
+	$(RELEASE) study run bench-syscalls bench-rules bench-waits 2014-fig4.2 --out target/bench --again --ceilings
 	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter-io --bench seam
 	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter --bench record
 
