@@ -126,6 +126,26 @@ static bool canchar_wait_is_over(struct canchar_file *file, u32 min)
 	       signal_pending(current);
 }
 
+/*
+ * Looks, and polls a chip that is masked, until the wait is over (true), the time has passed, or,
+ * where it @yields, another task wants the processor. Inline: a call costs 20 instructions a frame.
+ */
+static __always_inline bool canchar_look_until(struct canchar_file *file, u32 min, u64 deadline,
+					       bool yields)
+{
+	for (;;) {
+		if (canchar_look(file) >= min || canchar_trouble(file->dev) ||
+		    signal_pending(current))
+			return true;
+		if (yields && (need_resched() || !single_task_running()))
+			return false;
+		if (canchar_passed(deadline))
+			return false;
+		cpu_relax();
+		cond_resched();
+	}
+}
+
 /* Polls the chip until the wait is over (true) or this much time has passed. */
 static bool canchar_spin(struct canchar_file *file, u32 min, u64 deadline)
 {
@@ -140,34 +160,12 @@ static bool canchar_spin(struct canchar_file *file, u32 min, u64 deadline)
 	}
 	if (file->options.spin_ns)
 		spin_end = canchar_deadline(file->options.spin_ns);
-	spin_end = min(spin_end, deadline);
-	for (;;) {
-		if (canchar_look(file) >= min || canchar_trouble(dev) ||
-		    signal_pending(current))
-			return true;
-		if (canchar_passed(spin_end))
-			return false;
-		cpu_relax();
-		cond_resched();
-	}
+	return canchar_look_until(file, min, min(spin_end, deadline), false);
 }
 
 /* CANCHAR_ADAPTIVE: the longest look unless the options say another one, and the first. */
 #define CANCHAR_LOOK_MAX_NS	NSEC_PER_MSEC
 #define CANCHAR_LOOK_MIN_NS	(20 * NSEC_PER_USEC)
-
-/* Looks until the wait is over (true), the time has passed, or another task wants the processor. */
-static bool canchar_look_for(struct canchar_file *file, u32 min, u64 deadline)
-{
-	for (;;) {
-		if (canchar_wait_is_over(file, min))
-			return true;
-		if (need_resched() || !single_task_running() || canchar_passed(deadline))
-			return false;
-		cpu_relax();
-		cond_resched();
-	}
-}
 
 /* A look that was too short, and no longer than the longest, is twice as long the next time. */
 static void canchar_adapt_look(struct canchar_file *file, bool alone, u64 waited_ns)
@@ -213,9 +211,9 @@ static void canchar_wait_adaptively(struct canchar_file *file, u32 min, u64 dead
 	u64 look_end = min(began + file->look_ns, deadline);
 	bool alone;
 
-	if (file->look_ns && canchar_look_for(file, min, look_end))
+	if (file->look_ns && canchar_look_until(file, min, look_end, true))
 		return;
-	alone = ktime_get_ns() >= look_end;
+	alone = canchar_passed(look_end);
 	canchar_sleep_for_frames(file, min, deadline);
 	canchar_adapt_look(file, alone, ktime_get_ns() - began);
 }

@@ -71,12 +71,13 @@ impl Whole {
     /// What the operating system reports; `UnexpectedEof` if the file ends before.
     pub fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let left = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
-        if bytes.len() > WINDOW_BYTES.min(left) {
+        let most = WINDOW_BYTES.min(left);
+        if bytes.len() > most {
             read_at(&self.file, at, bytes)?;
         } else {
             let mut window = self.window.borrow_mut();
             if window.part(at, bytes.len()).is_none() {
-                window.fill(&self.file, at, WINDOW_BYTES.min(left))?;
+                window.fill(&self.file, at, most)?;
             }
             let part = window.part(at, bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
             bytes.copy_from_slice(part);

@@ -22,8 +22,9 @@ use std::{
 
 /// The default number of slots of a receive queue: about as many frames as a socket holds.
 const RECEIVE_SLOTS: u32 = 256;
-/// What ends the wait of a coalescing receiver: so many frames, or so long a time.
+/// The number of waiting frames that ends the wait of a coalescing receiver.
 const COALESCED: u32 = 32;
+/// The longest time, in ns, that a coalescing receiver waits for them.
 const COALESCE_NS: u64 = 1_000_000;
 /// The most frames that one system call moves.
 const CALL_FRAMES: usize = 64;
@@ -54,10 +55,14 @@ fn open(interface: &Interface, nonblocking: bool) -> Result<Device> {
     })
 }
 
+fn queue_frames(options: &ReceiveOptions) -> u32 {
+    options.queue_frames.unwrap_or(RECEIVE_SLOTS)
+}
+
 /// Opens and configures a device for a receiver.
 pub(crate) fn open_receiver(interface: &Interface, options: &ReceiveOptions, wait: Wait) -> Result<Device> {
     let mut device = open(interface, matches!(wait, Wait::Poll | Wait::Spin))?;
-    let frames = options.queue_frames.unwrap_or(RECEIVE_SLOTS);
+    let frames = queue_frames(options);
     if frames > SLOTS_MAX {
         let why = format!("a queue of {frames} frames: at most {SLOTS_MAX}");
         let error = io::Error::new(io::ErrorKind::InvalidInput, why);
@@ -151,7 +156,7 @@ pub(crate) fn origin(raw: &RawFrame) -> Origin {
 pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Result<Box<dyn Receive>> {
     let wait = options.wait.unwrap_or(Wait::Block);
     let device = open_receiver(interface, options, wait)?;
-    let queued = options.queue_frames.unwrap_or(RECEIVE_SLOTS);
+    let queued = queue_frames(options);
     let many = if wait == Wait::Coalesce { COALESCED.min(queued / 2) } else { 1 };
     let frames = vec![RawFrame::default(); CALL_FRAMES].into_boxed_slice();
     let (index, stamps) = (interface.index, options.stamps);
@@ -161,7 +166,7 @@ pub(super) fn receiver(interface: &Interface, options: &ReceiveOptions) -> Resul
 struct Reader {
     device: Device,
     wait: Wait,
-    /// So many waiting frames end its wait.
+    /// The number of waiting frames that ends its wait; 1 unless it coalesces.
     many: u32,
     frames: Box<[RawFrame]>,
     index: u32,
@@ -169,8 +174,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// Waits until many frames wait or a moment has passed, as the reader of "Wapice Custom CAN Driver" does; where none came
-    /// in it, for the next one before. False after a signal.
+    /// Waits until many frames wait or a moment has passed, as the reader of "Wapice Custom CAN Driver" does. Where no frame
+    /// came in it, it first waits for the next one. False after a signal.
     fn coalesce(&self) -> io::Result<bool> {
         let many = || self.device.wait(self.many, COALESCE_NS);
         let waiting = many().and_then(|waiting| match waiting {

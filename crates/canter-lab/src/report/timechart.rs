@@ -5,7 +5,7 @@ use crate::report::ranking::Ranked;
 use canter_cli::units;
 use canter_measure::drawing::axis::Scale;
 use canter_measure::drawing::plot::{self, WIDTH};
-use canter_measure::drawing::svg::{Path, Svg};
+use canter_measure::drawing::svg::{Path, STROKE, Svg};
 use canter_measure::result::{Latency, Slot, Timeline};
 
 const LEFT: f64 = 62.0;
@@ -43,9 +43,9 @@ pub fn draw(row: &Ranked<'_, Latency>, timeline: &Timeline) -> String {
     svg.finish()
 }
 
-/// Merges slots into columns two pixels wide, each with its place.
+/// Merges slots into columns as wide as a stroke, each with its place.
 fn columns(timeline: &Timeline, last: u64, width: f64) -> Vec<(f64, Slot)> {
-    let count = ((width / 2.0) as u64).clamp(1, last.max(1));
+    let count = ((width / STROKE) as u64).clamp(1, last.max(1));
     let mut columns: Vec<(f64, Slot)> = Vec::new();
     for &slot in &timeline.slots {
         let place = u128::from(slot.number.min(last)) * u128::from(count) / u128::from(last.max(1));
@@ -68,7 +68,7 @@ fn latencies(svg: &mut Svg, row: &Ranked<'_, Latency>, columns: &[(f64, Slot)], 
     let measured = columns.iter().filter(|(_, column)| column.arrived > 0);
     let path = Path::uprights(measured.map(|&(x, column)| {
         let (low, high) = (y.at(column.min_ns as f64), y.at(column.max_ns as f64));
-        (x, low.max(high + 2.0).min(TOP + LATENCY), high) // so that a single frame is visible
+        (x, low.max(high + STROKE).min(TOP + LATENCY), high) // so that a single frame is visible
     }));
     svg.plain_path(&format!("spans {}", row.class()), &path);
     svg.text("value end", (right, 12.0), &format!("worst {}", units::span(row.measured.max)));

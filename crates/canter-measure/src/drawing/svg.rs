@@ -140,8 +140,8 @@ impl Svg {
     }
 }
 
-/// The width of the strokes of `Path::uprights`, as the style sheet has it.
-const STROKE: f64 = 2.0;
+/// The width of the strokes of [`Path::uprights`], as the style sheet has it.
+pub const STROKE: f64 = 2.0;
 
 /// The `d` of a path, in relative steps of tenths of a pixel, which are the shortest to write.
 #[derive(Default)]

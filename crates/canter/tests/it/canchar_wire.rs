@@ -5,7 +5,9 @@
 //! canchar on nodes of canwire: frames take their bits, a FIFO of five overruns, and tools work as on an interface.
 //! On its machine canchar0 is wcan1 and canchar1 is wcan3; both are on bus A, and so is the interface wcan0.
 
-use crate::testbed::{DEADLINE, Nodes, Watched, asleep_in, canter, eventually, output, program};
+use crate::testbed::{
+    DEADLINE, Nodes, Watched, asleep_in, canter, eventually, output, processor_ns, program,
+};
 use canter_io::{
     Filter, Filters, Frame, Identifier, Interface,
     canchar::{ADAPTIVE, Device, POLL_CHIP, RawFrame},
@@ -364,10 +366,8 @@ fn sleeps() -> u32 {
     count.unwrap().trim().parse().unwrap()
 }
 
-/// What this thread has run, in ns (the kernel's Documentation/scheduler/sched-stats.rst).
 fn ran_ns() -> u64 {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    text.split(' ').next().unwrap().parse().unwrap()
+    processor_ns(Path::new("/proc/thread-self")).unwrap()
 }
 
 /// How often a reader of as many frames sleeps, and its share of the processor.

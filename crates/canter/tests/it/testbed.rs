@@ -179,6 +179,13 @@ pub fn ip(line: &str) {
     output("ip", &line.split_whitespace().collect::<Vec<_>>());
 }
 
+/// The time that a thread has had a processor, in ns (Documentation/scheduler/sched-stats.rst), by its folder in /proc; `None`:
+/// it has ended.
+pub fn processor_ns(thread: &std::path::Path) -> Option<u64> {
+    let text = fs::read_to_string(thread.join("schedstat")).ok()?;
+    Some(text.split(' ').next().unwrap().parse().unwrap())
+}
+
 impl Running {
     pub fn signal(&self, name: &str) {
         wait::signal(&self.child.id().to_string(), name);
@@ -189,11 +196,10 @@ impl Running {
         resident_kib(&self.child.id().to_string())
     }
 
-    /// The time that the child's threads have had a processor, in ns (Documentation/scheduler/sched-stats.rst).
+    /// The time that the child's threads have had a processor, in ns.
     pub fn processor_ns(&self) -> u64 {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().flatten();
-        let text = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
-        text.map(|text| text.split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+        threads.filter_map(|thread| processor_ns(&thread.path())).sum()
     }
 
     /// Whether all threads of the child sleep.
