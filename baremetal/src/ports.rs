@@ -65,4 +65,11 @@ impl Registers for ChannelPorts {
     fn write(&mut self, register: u8, value: u8) {
         write(self.first + u16::from(register), value);
     }
+
+    /// Marks the moment for the lab's analyzer: canter-io's marker instruction, number 5.
+    #[inline]
+    fn sends(&mut self) {
+        // SAFETY: a no-operation, which accesses no memory.
+        unsafe { asm!("nop dword ptr [rax + 0x43414e05]", options(nostack, preserves_flags)) }
+    }
 }

@@ -287,8 +287,26 @@ pub struct Stages {
     pub median_frame_ns: u64,
     /// The latencies of all frames, summed up.
     pub total_ns: u64,
+    /// How often functions of the kernel were entered, on the ways of all frames together. 0: not counted.
+    #[serde(default)]
+    pub entries: u64,
+    /// The first part of the ways: from a frame's arrival until the gateway's program runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reception: Option<Reception>,
     /// Every stage.
     pub stages: Vec<Stage>,
+}
+
+/// The receptions of frames: from the arrival at the gateway's controller until the gateway's program runs, without what the
+/// meter executes meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reception {
+    /// The number of frames whose reception was seen.
+    pub frames: u64,
+    /// The receptions of these frames, summed up.
+    pub total_ns: u64,
+    /// The part in interrupts and soft interrupts: before a task is woken.
+    pub aside_ns: u64,
 }
 
 /// A stage of the frames' ways.

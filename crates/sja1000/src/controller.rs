@@ -242,6 +242,7 @@ impl<R: Registers> Controller<R> {
     #[inline]
     pub fn put(&mut self, frame: &Frame) {
         frame.write(&mut self.registers);
+        self.registers.sends();
         self.registers.write(r::CMR, r::CMR_SEND);
     }
 

@@ -95,6 +95,9 @@ pub trait Registers {
     fn read(&mut self, register: u8) -> u8;
     /// Writes a register, 0…31.
     fn write(&mut self, register: u8, value: u8);
+    /// Called just before the command to send a frame, for an implementation that marks the moment.
+    #[inline]
+    fn sends(&mut self) {}
 }
 
 impl<R: Registers + ?Sized> Registers for &mut R {
@@ -104,5 +107,10 @@ impl<R: Registers + ?Sized> Registers for &mut R {
 
     fn write(&mut self, register: u8, value: u8) {
         (**self).write(register, value);
+    }
+
+    #[inline]
+    fn sends(&mut self) {
+        (**self).sends();
     }
 }

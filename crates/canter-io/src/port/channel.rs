@@ -6,7 +6,7 @@ use crate::{
     batch::Clock,
     frame::{EFF_FLAG, EFF_MASK, RTR_FLAG, SFF_MASK},
     netlink::counters::Counters,
-    sys::{clock, ports::RANGES_MAX},
+    sys::{clock, marker, ports::RANGES_MAX},
 };
 use sja1000::{Bus, Controller, Identifier, Registers};
 use std::{
@@ -24,6 +24,11 @@ impl Registers for ChannelPorts {
     #[inline]
     fn write(&mut self, register: u8, value: u8) {
         Self::write(self, register, value);
+    }
+
+    #[inline]
+    fn sends(&mut self) {
+        marker::mark::<{ marker::SEND }>();
     }
 }
 

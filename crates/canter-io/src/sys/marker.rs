@@ -5,6 +5,9 @@
 #[cfg(target_arch = "x86_64")]
 const MARKER: i32 = 0x4341_4e00;
 
+/// The number by which a driver in a program says that it begins to send a frame.
+pub const SEND: u8 = 5;
+
 /// Whether programs on this machine have marker instructions.
 pub const AVAILABLE: bool = cfg!(target_arch = "x86_64");
 

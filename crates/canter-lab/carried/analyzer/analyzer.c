@@ -10,6 +10,7 @@
  *   OPEN    begin a window: count instructions by class and by function, and keep events.
  *   FRAME   an event of the program itself.
  *   CLOSE   end the window and write `result.N`; N counts the windows since LOAD.
+ *   SEND    a driver outside the kernel begins to send a frame: an event.
  *
  * Whose instruction is it? The plugin follows calls and returns by the functions' addresses: a
  * block at a function's start is a call, a block inside a function further down the stack is a
@@ -26,9 +27,9 @@
 
 #include "plugin.h"
 
-enum marker { LOAD = 1, OPEN, FRAME, CLOSE };
+enum marker { LOAD = 1, OPEN, FRAME, CLOSE, SEND };
 /* Classes, in the order of analyzer::account in the lab's sources; 0 is the caller's. */
-enum { CALLERS, SYSTEM_CALL = 7, INSTRUMENT = 10, IDLE = 11, CLASSES };
+enum { CALLERS, SYSTEM_CALL = 7, GATEWAY = 8, INSTRUMENT = 10, IDLE = 11, CLASSES };
 /* Flags of functions. */
 enum {
 	ASIDE = 1,	/* not on behalf of the task: interrupts, soft interrupts */
@@ -37,8 +38,8 @@ enum {
 	FAULTS = 8,	/* entered by a fault, after which an instruction is repeated */
 	BEGINS = 16,	/* a new task begins here */
 };
-/* Marks of the plugin's own events. */
-enum { MARK_FRAME = 0, MARK_CLOCK = 0xffff };
+/* Marks of the plugin's own events. MARK_USER: the gateway's program runs for the first time since FRAME. */
+enum { MARK_FRAME = 0, MARK_USER = 0xfffd, MARK_SEND, MARK_CLOCK };
 
 #define PROCESSORS 64
 #define FRAMES 96
@@ -92,13 +93,21 @@ struct processor {
 	struct task unknown;
 	struct block *last;
 	uint8_t class;		/* of the instructions since `last` began */
+	bool aside;		/* they are of an interrupt or a soft interrupt */
 	uint8_t user;		/* the class of the last user program */
+};
+
+/* Since the window was opened. */
+struct counts {
+	uint64_t idle_ns;
+	uint64_t aside;		/* instructions of interrupts and soft interrupts */
+	uint64_t entries;	/* of functions of the kernel, without the instrument's */
+	uint64_t classes[CLASSES];
 };
 
 struct event {
 	uint64_t time_ns;
-	uint64_t counts[CLASSES];
-	uint64_t idle_ns;
+	struct counts counts;
 	uint32_t cpu, mark;
 };
 
@@ -122,12 +131,14 @@ static struct task *tasks[TASKS];
 static struct processor processors[PROCESSORS];
 static struct processor *running;
 static bool counting;
+static bool has_frames;		/* FRAME was met in this window */
+static bool awaits_user;	/* for MARK_USER */
 static unsigned int window;
 
 static uint64_t aborted;	/* instructions that were counted and not executed */
 static uint64_t seen;		/* executed() at the last block */
-static uint64_t counts[CLASSES];
-static uint64_t idle_ns, drift_ns, deepest, overflown, lost_blocks;
+static struct counts counts;
+static uint64_t drift_ns, deepest, overflown, lost_blocks;
 static uint64_t base_ns, base_count;
 static bool based;		/* `base_ns` is exact */
 static struct event *events;
@@ -322,8 +333,7 @@ static void keep_event(unsigned int cpu, uint32_t mark)
 	GROW(events, events_count, events_size);
 	event = &events[events_count++];
 	event->time_ns = time_ns();
-	memcpy(event->counts, counts, sizeof(counts));
-	event->idle_ns = idle_ns;
+	event->counts = counts;
 	event->cpu = cpu;
 	event->mark = mark;
 }
@@ -336,7 +346,9 @@ static void commit(void)
 	seen = now;
 	if (!running || !running->last)
 		return;
-	counts[running->class] += since;
+	counts.classes[running->class] += since;
+	if (running->aside)
+		counts.aside += since;
 	if (running->class == INSTRUMENT)
 		return;
 	running->last->count += since;
@@ -355,7 +367,7 @@ static void compare_clocks(unsigned int cpu, bool halted)
 	uint64_t ahead_ns = now_ns > expected_ns ? now_ns - expected_ns : 0;
 
 	if (based && halted)
-		idle_ns += ahead_ns;
+		counts.idle_ns += ahead_ns;
 	else if (based)
 		drift_ns += ahead_ns;
 	if (based)
@@ -390,6 +402,7 @@ static void classify(struct processor *processor)
 	const struct task *task = processor->task;
 	const struct frame *top;
 
+	processor->aside = false;
 	if (!task->depth) {
 		processor->class = SYSTEM_CALL;
 		return;
@@ -397,6 +410,7 @@ static void classify(struct processor *processor)
 	top = &task->frames[task->depth - 1];
 	/* What a process that is neither the gateway nor the kernel asked for is its own. */
 	processor->class = task->owner >= INSTRUMENT - 1 && !top->aside ? task->owner : top->class;
+	processor->aside = top->aside;
 }
 
 /* Follows the processor into a block of the kernel. */
@@ -429,6 +443,7 @@ static void follow(struct processor *processor, const struct block *block)
 		}
 	}
 	classify(processor);
+	counts.entries += block->starts && processor->class != INSTRUMENT;
 }
 
 /*
@@ -463,6 +478,11 @@ static void enter_block(unsigned int cpu, void *data)
 		processor->task->partial = false;
 		processor->user = block->class;
 		processor->class = block->class;
+		processor->aside = false;
+		if (awaits_user && block->class == GATEWAY) {
+			awaits_user = false;
+			keep_event(cpu, MARK_USER);
+		}
 	} else if (function) {
 		follow(processor, block);
 	}
@@ -514,14 +534,23 @@ static void open_window(unsigned int cpu)
 		free(tasks[i]);
 		tasks[i] = NULL;
 	}
-	memset(counts, 0, sizeof(counts));
-	idle_ns = drift_ns = deepest = overflown = events_count = 0;
+	counts = (struct counts){ 0 };
+	drift_ns = deepest = overflown = events_count = 0;
+	has_frames = awaits_user = false;
 	running = &processors[cpu % PROCESSORS];
 	seen = base_count = executed();
 	base_ns = clock_now_ns();
 	based = false;
 	counting = true;
 	window++;
+}
+
+static void print_counts(FILE *file, const struct counts *of)
+{
+	fprintf(file, " %lu %lu %lu", of->idle_ns, of->aside, of->entries);
+	for (size_t i = 1; i < CLASSES; i++)
+		fprintf(file, " %lu", of->classes[i]);
+	fputc('\n', file);
 }
 
 static void close_window(void)
@@ -537,19 +566,15 @@ static void close_window(void)
 	file = begin_file(name);
 	if (!file)
 		return;
-	fprintf(file, "canter analyzer 1\ndrift %lu\noverflow %lu\ndepth %lu\nshift %u\n", drift_ns,
+	fprintf(file, "canter analyzer 2\ndrift %lu\noverflow %lu\ndepth %lu\nshift %u\n", drift_ns,
 		overflown + lost_blocks, deepest, shift);
-	fprintf(file, "end %lu %lu", time_ns(), idle_ns);
-	for (size_t i = 1; i < CLASSES; i++)
-		fprintf(file, " %lu", counts[i]);
-	fputc('\n', file);
+	fprintf(file, "end %lu", time_ns());
+	print_counts(file, &counts);
 	for (size_t i = 0; i < events_count; i++) {
 		const struct event *event = &events[i];
 
-		fprintf(file, "e %u %u %lu %lu", event->mark, event->cpu, event->time_ns, event->idle_ns);
-		for (size_t j = 1; j < CLASSES; j++)
-			fprintf(file, " %lu", event->counts[j]);
-		fputc('\n', file);
+		fprintf(file, "e %u %u %lu", event->mark, event->cpu, event->time_ns);
+		print_counts(file, &event->counts);
 	}
 	for (size_t i = 0; i < functions_count; i++)
 		if (functions[i].count)
@@ -622,10 +647,17 @@ static void marked(unsigned int cpu, void *data)
 		if (counting) {
 			commit();
 			keep_event(cpu, MARK_FRAME);
+			has_frames = awaits_user = true;
 		}
 		break;
 	case CLOSE:
 		close_window();
+		break;
+	case SEND:
+		if (counting && has_frames) {
+			commit();
+			keep_event(cpu, MARK_SEND);
+		}
 		break;
 	}
 }

@@ -1,11 +1,12 @@
 //! The ways of frames in a window: when each was sent and forwarded, and what was executed in between. A frame's way begins at
 //! the sender's transmit function, or, on a bus where a frame takes time, when that bus delivers it; it ends at the next
 //! transmit function, which is the gateway's. What the sender's driver executes up to its command to the chip counts as the
-//! driver's and not as the meter's: the gateway's driver executes the same between the end of the way and its own command.
+//! driver's and not as the meter's: the gateway's driver executes the same between the end of the way and its own command. A
+//! gateway whose driver is outside the kernel marks that command, and its way is from command to command.
 
 use super::{
     stage::{ALL, MARKS, Mark, STAGES, Stage},
-    window::{CLOCK, Count, Event, FRAME, Window},
+    window::{CLOCK, Count, Event, FRAME, SEND, USER, Window},
 };
 
 /// A frame of a window.
@@ -24,6 +25,19 @@ pub struct End {
     pub time_ns: u64,
     /// The ns of each stage since the begin; their sum is the time since the begin.
     pub stages: [u64; STAGES],
+    /// How often a function of the kernel was entered.
+    pub entries: u64,
+    pub reception: Option<Reception>,
+}
+
+/// The first part of a frame's way: from its arrival at the gateway's controller until the gateway's program runs. Only of a
+/// program that sleeps until then, and where the arrival is seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reception {
+    /// Without what the meter executes meanwhile.
+    pub time_ns: u64,
+    /// The part of it in interrupts and soft interrupts.
+    pub aside_ns: u64,
 }
 
 impl End {
@@ -39,7 +53,7 @@ pub fn ways(window: &Window) -> Result<Vec<Way>, String> {
     let mut frames = window.events.split(|event| event.mark == FRAME);
     frames.next(); // before the first frame
     for (number, events) in frames.enumerate() {
-        if let Some(way) = way(number, events, window.shift)? {
+        if let Some(way) = way(number, events, window)? {
             ways.push(way);
         }
     }
@@ -52,46 +66,107 @@ pub fn ways(window: &Window) -> Result<Vec<Way>, String> {
 }
 
 /// The way of a frame by the events after its mark; `None`: it was never sent.
-fn way(number: usize, events: &[Event], shift: u32) -> Result<Option<Way>, String> {
-    let meaning = |event: &Event| MARKS.get((event.mark as usize).wrapping_sub(1)).map(|(_, mark)| *mark);
+fn way(number: usize, events: &[Event], window: &Window) -> Result<Option<Way>, String> {
     let find = |from: usize, wanted: Mark| {
         events.iter().skip(from).position(|event| meaning(event) == Some(wanted)).map(|at| from + at)
     };
     let Some(sent) = find(0, Mark::Transmit) else { return Ok(None) };
-    let begin = find(sent + 1, Mark::Delivery).unwrap_or(sent);
-    let end = find(begin + 1, Mark::Transmit);
+    let delivered = find(sent + 1, Mark::Delivery);
+    let end = find(delivered.unwrap_or(sent) + 1, Mark::Transmit);
     if let Some(other) = find(sent + 1, Mark::Transmit).filter(|other| end.is_some_and(|end| *other < end)) {
-        let (name, _) = MARKS[events[other].mark as usize - 1];
+        let name = name(&events[other]);
         return Err(format!("frame {number}: {name} ran before the bus had delivered the frame"));
     }
     if let Some(more) = end.and_then(|end| find(end + 1, Mark::Transmit)) {
-        let (name, _) = MARKS[events[more].mark as usize - 1];
+        let name = name(&events[more]);
         return Err(format!(
             "frame {number}: {name} ran once more: something else sends, or the gateway took longer than the pause (a longer --gap)"
         ));
     }
-    let begun = events[begin].count;
-    let way = Way { number, begin_ns: begun.time_ns, end: None };
-    let Some(end) = end else { return Ok(Some(way)) };
-    if events[begin..=end].iter().any(|event| event.mark == CLOCK) {
+    let Some(end) = end else {
+        let begin_ns = events[delivered.unwrap_or(sent)].count.time_ns;
+        return Ok(Some(Way { number, begin_ns, end: None }));
+    };
+    let is_command = |event: &&Event| meaning(event) == Some(Mark::Command) && event.cpu == events[sent].cpu;
+    let command = events[sent..end].iter().find(is_command).filter(|_| delivered.is_none());
+    // A driver outside the kernel marks its command, so the way begins at the sender's.
+    let begin = match command {
+        Some(command) if events[end].mark == SEND => command,
+        _ => &events[delivered.unwrap_or(sent)],
+    };
+    if events[sent..=end].iter().any(|event| event.mark == CLOCK) {
         return Err(format!(
             "frame {number}: the analyzer learned the time only during its way (a longer --gap)"
         ));
     }
-    let ended = events[end].count;
-    let mut stages = stages(&begun, &ended, shift);
-    let commands = |event: &&Event| meaning(event) == Some(Mark::Command) && event.cpu == events[begin].cpu;
-    if let Some(command) = events[begin..end].iter().find(commands).filter(|_| begin == sent) {
-        let [instrument, driver] = [Stage::Instrument, Stage::Driver].map(|stage| stage as usize - 1);
-        let before = command.count.stages[instrument].saturating_sub(begun.stages[instrument]) << shift;
-        stages[instrument] -= before;
-        stages[driver] += before;
+    let parts =
+        Parts { begin, command, arrived: delivered.map(|at| &events[at]).or(command), end: &events[end] };
+    let running = events[sent..end].iter().find(|event| event.mark == USER);
+    let end = parts.account(running, window).map_err(|why| format!("frame {number}: {why}"))?;
+    Ok(Some(Way { number, begin_ns: begin.count.time_ns, end: Some(end) }))
+}
+
+/// The events of a frame's way that is complete.
+struct Parts<'a> {
+    begin: &'a Event,
+    /// The sender's driver commands its chip to send.
+    command: Option<&'a Event>,
+    /// The frame is at the gateway's controller.
+    arrived: Option<&'a Event>,
+    end: &'a Event,
+}
+
+impl Parts<'_> {
+    /// What was executed between the ends. `running`: the gateway's program runs.
+    fn account(&self, running: Option<&Event>, window: &Window) -> Result<End, String> {
+        let (begun, ended) = (self.begin.count, self.end.count);
+        let mut stages = stages(&begun, &ended, window.shift);
+        let [instrument, driver, own] =
+            [Stage::Instrument, Stage::Driver, Stage::Gateway].map(|stage| stage as usize - 1);
+        if let Some(command) = self.command {
+            let before = command.count.stages[instrument].saturating_sub(begun.stages[instrument]);
+            stages[instrument] -= before << window.shift;
+            stages[driver] += before << window.shift;
+        }
+        let (sum, took) = (stages.iter().sum::<u64>(), ended.time_ns.saturating_sub(begun.time_ns));
+        if sum != took {
+            return Err(format!("its stages take {sum} ns, and its way {took} ns"));
+        }
+        if self.end.mark == SEND && self.end.cpu >= window.processors {
+            // A gateway without Linux has its processor to itself; Linux is the sender's machine.
+            let own_ns = stages[own];
+            stages = [0; STAGES];
+            (stages[own], stages[instrument]) = (own_ns, sum - own_ns);
+            return Ok(End { time_ns: ended.time_ns, stages, entries: 0, reception: None });
+        }
+        let reception = self
+            .arrived
+            .zip(running)
+            .and_then(|(arrived, running)| reception(&arrived.count, &running.count, window.shift));
+        let entries = ended.entries.saturating_sub(begun.entries);
+        Ok(End { time_ns: ended.time_ns, stages, entries, reception })
     }
-    let (sum, took) = (stages.iter().sum::<u64>(), ended.time_ns.saturating_sub(begun.time_ns));
-    if sum != took {
-        return Err(format!("frame {number}: its stages take {sum} ns, and its way {took} ns"));
+}
+
+fn meaning(event: &Event) -> Option<Mark> {
+    match event.mark {
+        SEND => Some(Mark::Transmit),
+        mark => MARKS.get((mark as usize).wrapping_sub(1)).map(|(_, mark)| *mark),
     }
-    Ok(Some(Way { end: Some(End { time_ns: ended.time_ns, stages }), ..way }))
+}
+
+/// The function whose mark it is.
+fn name(event: &Event) -> &'static str {
+    let marked = MARKS.get((event.mark as usize).wrapping_sub(1));
+    marked.map_or("the driver outside the kernel", |(name, _)| name)
+}
+
+/// The reception between these counts; `None`: the program ran before the frame arrived.
+fn reception(arrived: &Count, running: &Count, shift: u32) -> Option<Reception> {
+    let stages = stages(arrived, running, shift);
+    let time_ns = stages.iter().sum::<u64>() - stages[Stage::Instrument as usize - 1];
+    let aside_ns = running.aside.checked_sub(arrived.aside)? << shift;
+    (running.time_ns > arrived.time_ns).then_some(Reception { time_ns, aside_ns })
 }
 
 /// The ns of each stage between two counts.
@@ -114,7 +189,7 @@ mod tests {
     fn event(mark: u32, time_ns: u64, driver: u64, idle_ns: u64) -> Event {
         let mut stages = [0; STAGES];
         stages[Stage::Driver as usize - 1] = driver;
-        Event { mark, cpu: 0, count: Count { time_ns, idle_ns, stages } }
+        Event { mark, cpu: 0, count: Count { time_ns, idle_ns, stages, ..Count::default() } }
     }
 
     fn number(mark: Mark) -> u32 {
@@ -157,6 +232,53 @@ mod tests {
         let stages = found(events).unwrap()[0].end.unwrap().stages;
         let stage_ns = |stage: Stage| stages[stage as usize - 1];
         assert_eq!((stage_ns(Stage::Driver), stage_ns(Stage::Instrument)), (40 + 30, 30));
+    }
+
+    #[test]
+    fn a_driver_outside_the_kernel_is_measured_from_command_to_command() {
+        let (sends, commands) = (number(Mark::Transmit), number(Mark::Command));
+        let counted = |mut event: Event, own: u64, cpu: u32| {
+            event.count.stages[Stage::Gateway as usize - 1] = own;
+            Event { cpu, ..event }
+        };
+        let window = |cpu| Window {
+            events: vec![
+                event(FRAME, 0, 0, 0),
+                event(sends, 10, 10, 0),
+                event(commands, 40, 40, 0),
+                counted(event(SEND, 100, 70, 0), 30, cpu),
+            ],
+            processors: 1,
+            ..Window::default()
+        };
+        let end_on = |cpu| ways(&window(cpu)).unwrap()[0].end.unwrap();
+        let stage_ns = |end: End, stage: Stage| end.stages[stage as usize - 1];
+        let under_linux = end_on(0);
+        assert_eq!((stage_ns(under_linux, Stage::Driver), stage_ns(under_linux, Stage::Gateway)), (30, 30));
+        let without = end_on(1);
+        assert_eq!((stage_ns(without, Stage::Gateway), without.of_meter()), (30, 30));
+    }
+
+    #[test]
+    fn a_reception_ends_when_the_gateways_program_runs() {
+        let (sends, commands) = (number(Mark::Transmit), number(Mark::Command));
+        let aside = |mut event: Event, aside: u64| {
+            event.count.aside = aside;
+            event
+        };
+        let mut events = vec![
+            event(FRAME, 0, 0, 0),
+            event(sends, 10, 10, 0),
+            event(commands, 40, 40, 0),
+            aside(event(USER, 90, 90, 0), 35),
+            aside(event(sends, 100, 100, 0), 35),
+        ];
+        let reception = |events: Vec<Event>| found(events).unwrap()[0].end.unwrap().reception;
+        assert_eq!(reception(events.clone()), Some(Reception { time_ns: 50, aside_ns: 35 }));
+        // A program that spins runs before the frame arrives.
+        events.swap(2, 3);
+        (events[2].count.time_ns, events[3].count.time_ns) = (30, 40);
+        assert_eq!(reception(events), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::{
 /// The folder of the guest that the lab shares with the analyzer.
 pub const FOLDER: &str = "/run/canter-lab/analyzer";
 const SYMBOLS: &str = "/proc/kallsyms";
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// How often to look for an answer, and how many times.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 const LOOKS: u32 = 3000;
@@ -26,6 +27,9 @@ const LOAD: u8 = 1;
 const OPEN: u8 = 2;
 const FRAME: u8 = 3;
 const CLOSE: u8 = 4;
+
+/// Where the gateway without Linux has its code (kernel/canbare): no program may use addresses as low as these.
+const WITHOUT_LINUX: [u64; 2] = [0x1_0000, 0x2_0000];
 
 /// A program whose code is at these addresses while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +120,8 @@ impl Session {
                 let _ = writeln!(request, "u {start:x} {end:x} {}", program.stage as u32);
             }
         }
+        let [start, end] = WITHOUT_LINUX;
+        let _ = writeln!(request, "u {start:x} {end:x} {}", Stage::Gateway as u32);
         let _ = write!(request, "u 0 0 {}\nend\n", wanted.others as u32);
         let file = session.folder.join("request");
         fs::write(&file, request)
@@ -142,7 +148,8 @@ impl Session {
         let name = format!("result.{}", self.windows);
         let text = self.answer(&name)?;
         self.remove(&name)?;
-        Window::parse(&text).map_err(|why| Failure::failed(format!("analyzer: {why}")))
+        let seen = Window::parse(&text).map_err(|why| Failure::failed(format!("analyzer: {why}")))?;
+        Ok(Window { processors: processors()?, ..seen })
     }
 
     /// Waits for a file of the analyzer, which appears when it is complete.
@@ -172,6 +179,14 @@ impl Session {
     }
 }
 
+/// The number above that of every processor that Linux uses.
+fn processors() -> failure::Result<u32> {
+    let read = fs::read_to_string(ONLINE);
+    let text = read.map_err(|error| Failure::failed(format!("analyzer: {ONLINE}: {error}")))?;
+    let last = text.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<u32>().ok());
+    last.map(|last| last + 1).ok_or_else(|| Failure::failed(format!("analyzer: {ONLINE}: {text:?}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +197,7 @@ mod tests {
         let here = Session::require as *const () as u64;
         assert!(own.code.iter().any(|[start, end]| (*start..*end).contains(&here)), "{own:?}");
         assert!(own.overlaps(&own));
+        assert!(processors().unwrap() >= 1);
         assert_eq!(executable("7f10-7f20 r--p 00000000 08:01 1 /bin/true"), None);
         assert_eq!(executable("7f10-7f20 r-xp 00000000 08:01 1 /bin/true"), Some([0x7f10, 0x7f20]));
         let kernels = "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]";

@@ -3,11 +3,15 @@
 use super::stage::STAGES;
 
 /// The first line of a result: the version of the protocol.
-const VERSION: &str = "canter analyzer 1";
+const VERSION: &str = "canter analyzer 2";
 /// The mark of an event that a program in the guest has asked for.
 pub const FRAME: u32 = 0;
 /// The mark of the event from which on the clock is exact.
 pub const CLOCK: u32 = 0xffff;
+/// The mark of the event that a driver outside the kernel begins to send a frame.
+pub const SEND: u32 = 0xfffe;
+/// The mark of the event that the gateway's program runs for the first time since [`FRAME`].
+pub const USER: u32 = 0xfffd;
 
 /// A window's contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub struct Window {
     pub drift_ns: u64,
     /// The duration of an instruction: 2^shift ns.
     pub shift: u32,
+    /// Linux has the processors below this number; any other runs without Linux.
+    pub processors: u32,
 }
 
 /// Time, and instructions since the opening.
@@ -31,6 +37,10 @@ pub struct Count {
     pub time_ns: u64,
     /// The time in which no processor executed anything.
     pub idle_ns: u64,
+    /// The instructions of interrupts and soft interrupts, which are in `stages` too.
+    pub aside: u64,
+    /// How often a function of the kernel was entered, without the instrument's.
+    pub entries: u64,
     pub stages: [u64; STAGES],
 }
 
@@ -78,14 +88,10 @@ impl Window {
                 return Some(Err(format!("{count} events did not fit its memory (measure fewer frames)")));
             }
             ("shift", [shift]) => self.shift = u32::try_from(*shift).ok()?,
-            ("end", [time_ns, idle_ns, stages @ ..]) => self.end = count(*time_ns, *idle_ns, stages)?,
-            ("e", [mark, cpu, time_ns, idle_ns, stages @ ..]) => {
+            ("end", counts) => self.end = count(counts)?,
+            ("e", [mark, cpu, counts @ ..]) => {
                 let [mark, cpu] = [*mark, *cpu].map(u32::try_from);
-                self.events.push(Event {
-                    mark: mark.ok()?,
-                    cpu: cpu.ok()?,
-                    count: count(*time_ns, *idle_ns, stages)?,
-                });
+                self.events.push(Event { mark: mark.ok()?, cpu: cpu.ok()?, count: count(counts)? });
             }
             _ => return None,
         }
@@ -93,28 +99,33 @@ impl Window {
     }
 }
 
-fn count(time_ns: u64, idle_ns: u64, stages: &[u64]) -> Option<Count> {
-    Some(Count { time_ns, idle_ns, stages: stages.try_into().ok()? })
+fn count(numbers: &[u64]) -> Option<Count> {
+    let [time_ns, idle_ns, aside, entries, stages @ ..] = numbers else { return None };
+    let stages = stages.try_into().ok()?;
+    Some(Count { time_ns: *time_ns, idle_ns: *idle_ns, aside: *aside, entries: *entries, stages })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HEAD: &str = "canter analyzer 1\ndrift 0\noverflow 0\ndepth 12\nshift 0\n";
+    const HEAD: &str = "canter analyzer 2\ndrift 0\noverflow 0\ndepth 12\nshift 0\n";
 
     #[test]
     fn a_result_is_read_and_a_damaged_one_is_refused_with_the_reason() {
         let zeros = "0 ".repeat(STAGES);
         let zeros = zeros.trim_end();
-        let text = format!("{HEAD}end 90 5 {zeros}\ne 1 0 70 5 {zeros}\nf ffffffff81000000 12\nu 401000 3\n");
+        let text = format!(
+            "{HEAD}end 90 5 3 2 {zeros}\ne 1 0 70 5 3 1 {zeros}\nf ffffffff81000000 12\nu 401000 3\n"
+        );
         let window = Window::parse(&text).unwrap();
         assert_eq!((window.end.time_ns, window.events[0].count.time_ns), (90, 70));
+        assert_eq!((window.end.aside, window.end.entries, window.events[0].count.entries), (3, 2, 1));
         assert_eq!((window.functions[0][1], window.user[0]), (12, [0x40_1000, 3]));
         for (from, to, why) in [
             ("overflow 0", "overflow 2", "2 events did not fit"),
             ("f ffffffff81000000 12", "f ffffffff81000000", "has the line"),
-            ("analyzer 1", "analyzer 2", "does not begin"),
+            ("analyzer 2", "analyzer 1", "does not begin"),
             ("e 1 0 70 5", "e 1 0 70", "has the line"),
         ] {
             let error = Window::parse(&text.replace(from, to)).unwrap_err();

@@ -11,7 +11,7 @@ use super::{
 use crate::analyzer::{
     account::{self, End, Way},
     session::{Program, Request, Session},
-    stage::{ALL, STAGES, Stage},
+    stage::{ALL, Stage},
 };
 use canter_cli::{
     failure::{self, Exit, Failure},
@@ -193,9 +193,8 @@ impl Instrument for Analyzed {
 fn stages(ways: &[Way]) -> Option<Stages> {
     let mut ends: Vec<End> = ways.iter().filter_map(|way| way.end).collect();
     ends.sort_by_key(|end| end.stages.iter().sum::<u64>() - end.of_meter());
-    let ends: Vec<[u64; STAGES]> = ends.into_iter().map(|end| end.stages).collect();
-    let median = ends.get(ends.len().checked_sub(1)? / 2)?;
-    let total = |at: usize| ends.iter().map(|stages| stages[at]).sum();
+    let median = ends.get(ends.len().checked_sub(1)? / 2)?.stages;
+    let total = |at: usize| ends.iter().map(|end| end.stages[at]).sum();
     let stages = ALL.iter().enumerate().map(|(at, stage)| result::Stage {
         name: stage.name().to_owned(),
         median_frame_ns: median[at],
@@ -204,9 +203,22 @@ fn stages(ways: &[Way]) -> Option<Stages> {
     Some(Stages {
         frames: ends.len() as u64,
         median_frame_ns: median.iter().sum(),
-        total_ns: ends.iter().flatten().sum(),
+        total_ns: ends.iter().flat_map(|end| end.stages).sum(),
+        entries: ends.iter().map(|end| end.entries).sum(),
+        reception: reception(&ends),
         stages: stages.collect(),
     })
+}
+
+/// `None`: no frame's was seen.
+fn reception(ends: &[End]) -> Option<result::Reception> {
+    let seen: Vec<_> = ends.iter().filter_map(|end| end.reception).collect();
+    let reception = result::Reception {
+        frames: seen.len() as u64,
+        total_ns: seen.iter().map(|one| one.time_ns).sum(),
+        aside_ns: seen.iter().map(|one| one.aside_ns).sum(),
+    };
+    (!seen.is_empty()).then_some(reception)
 }
 
 /// Surroundings in which the meter sleeps for the same time before each frame, plus a random one.

@@ -109,6 +109,26 @@ fn table(out: &mut String, series: &Series, stages: &Stages, ink: Ink) {
         );
         paragraph(out, &text, 0, ink, PLAIN);
     }
+    for text in [reception(series, stages), entries(series, stages)].into_iter().flatten() {
+        paragraph(out, &text, 0, ink, PLAIN);
+    }
+}
+
+/// What of a frame's reception is in interrupts; `None`: no frame's was seen.
+fn reception(series: &Series, stages: &Stages) -> Option<String> {
+    let seen = stages.reception.filter(|seen| seen.frames > 0 && seen.total_ns > 0)?;
+    Some(format!(
+        "From a frame's arrival until {}'s program runs: {} ns on average, of which {:.0} % in interrupts and soft interrupts.\n",
+        series.method,
+        grouped(seen.total_ns / seen.frames),
+        100.0 * seen.aside_ns as f64 / seen.total_ns as f64
+    ))
+}
+
+/// How many functions of the kernel a frame's way enters; `None`: nobody counted.
+fn entries(series: &Series, stages: &Stages) -> Option<String> {
+    let each = stages.entries.checked_div(stages.frames).filter(|each| *each > 0)?;
+    Some(format!("{} enters {} functions of the kernel for a frame.\n", series.method, grouped(each)))
 }
 
 #[cfg(test)]
@@ -128,6 +148,7 @@ mod tests {
             median_frame_ns: sum,
             total_ns: sum,
             stages: parts.iter().map(stage).collect(),
+            ..Stages::default()
         };
         Series { method: method.to_owned(), stages: Some(stages), ..Series::default() }
     }

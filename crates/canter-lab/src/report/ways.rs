@@ -336,7 +336,7 @@ mod tests {
         };
         let sum = gateway_ns + 50;
         let stages = vec![stage(Stage::Gateway, gateway_ns), stage(Stage::Instrument, 50)];
-        let stages = Stages { frames: 1, median_frame_ns: sum, total_ns: sum, stages };
+        let stages = Stages { frames: 1, median_frame_ns: sum, total_ns: sum, stages, ..Stages::default() };
         let [min, p50, p90, p99, p999, max] = [gateway_ns; 6];
         let buckets = vec![[gateway_ns, 1]];
         let latency = Latency { count: 1, min, p50, p90, p99, p999, max, negative: 0, buckets };

@@ -10,14 +10,14 @@ use std::{fs, path::Path, process::Command, time::Duration};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-fn latency(options: &[&str]) -> Ended {
+pub fn latency(options: &[&str]) -> Ended {
     let analyzer = ["latency", "--instrument", "analyzer", "--json", "-"];
     canter(&[&analyzer[..], options].concat()).ended(LIMIT)
 }
 
 /// The one series of a result, in which every frame arrived and the stages add up to the latencies.
 #[track_caller]
-fn series(ended: &Ended) -> Value {
+pub fn series(ended: &Ended) -> Value {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let result = ended.json();
     let [series] = &result["series"].as_array().unwrap()[..] else { panic!("one series: {result}") };
@@ -35,7 +35,7 @@ fn series(ended: &Ended) -> Value {
 }
 
 #[track_caller]
-fn number(value: &Value) -> u64 {
+pub fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}: not a number"))
 }
 
@@ -52,7 +52,7 @@ fn own_median(series: &Value) -> u64 {
 
 /// The time of a stage on the way of the median frame.
 #[track_caller]
-fn stage(series: &Value, name: &str) -> u64 {
+pub fn stage(series: &Value, name: &str) -> u64 {
     let stages = series["stages"]["stages"].as_array().unwrap();
     let found = stages.iter().find(|stage| stage["name"] == name);
     number(&found.unwrap_or_else(|| panic!("{name}: {series}"))["median_frame_ns"])

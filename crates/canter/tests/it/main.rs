@@ -4,6 +4,7 @@
 mod align;
 mod analyzer;
 mod analyzer_cost;
+mod analyzer_outside;
 mod bare_metal;
 mod bare_metal_enforced;
 mod canchar;
