@@ -326,6 +326,11 @@ impl Stages {
         self.stages.iter().find(|stage| stage.name == name).map_or(0, |stage| stage.median_frame_ns)
     }
 
+    /// The time of a stage on all ways; 0 without such a stage.
+    pub fn total_ns_of(&self, name: &str) -> u64 {
+        self.stages.iter().find(|stage| stage.name == name).map_or(0, |stage| stage.total_ns)
+    }
+
     fn fault(&self) -> Option<String> {
         let sum = |part: fn(&Stage) -> u64| {
             self.stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(part(stage)))

@@ -29,12 +29,14 @@ struct File {
     at: Option<String>,
     ratio: Option<criterion::Ratio>,
     time: Option<criterion::Time>,
+    share: Option<criterion::Share>,
     order: Option<criterion::Order>,
     course: Option<criterion::Course>,
     line: Option<criterion::Line>,
     knee: Option<criterion::Knee>,
     lost: Option<criterion::LostShare>,
     keeps_up: Option<criterion::KeepsUp>,
+    measured: Option<criterion::Measured>,
     /// The study whose instrument measures the same once more.
     second: Option<String>,
     /// The change of Linux that explains a figure outside the bounds.
@@ -113,7 +115,22 @@ impl TryFrom<File> for Claim {
     type Error = String;
 
     fn try_from(file: File) -> Result<Self, String> {
-        let File { name, says, at, ratio, time, order, course, line, knee, lost, keeps_up, .. } = file;
+        let File {
+            name,
+            says,
+            at,
+            ratio,
+            time,
+            share,
+            order,
+            course,
+            line,
+            knee,
+            lost,
+            keeps_up,
+            measured,
+            ..
+        } = file;
         let wrong = |what: &str| format!("claim {name:?}: {what}");
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
             return Err(wrong("name: letters, digits and hyphens"));
@@ -124,12 +141,14 @@ impl TryFrom<File> for Claim {
         let given = [
             ratio.map(Box::new).map(Criterion::Ratio),
             time.map(Box::new).map(Criterion::Time),
+            share.map(Box::new).map(Criterion::Share),
             order.map(Criterion::Order),
             course.map(Criterion::Course),
             line.map(Criterion::Line),
             knee.map(Box::new).map(Criterion::Knee),
             lost.map(Box::new).map(Criterion::Lost),
             keeps_up.map(Criterion::KeepsUp),
+            measured.map(Criterion::Measured),
         ];
         let causes = [
             file.changed.map(Cause::Changed),
@@ -150,7 +169,7 @@ impl TryFrom<File> for Claim {
             (None, Some(Cause::Lacks(_) | Cause::Unmeasured(_))) => Criterion::Nothing,
             (None, _) => {
                 return Err(wrong(
-                    "needs one of ratio, time, order, course, line, knee, lost and keeps_up, or else lacks or unmeasured",
+                    "needs one of ratio, time, share, order, course, line, knee, lost, keeps_up and measured, or else lacks or unmeasured",
                 ));
             }
         };

@@ -263,12 +263,6 @@ impl Bed {
             return unavailable("needs bus = \"probe\" (the exact instrument)".to_owned());
         }
         let method = case.method.parse::<Method>();
-        let is_without_linux = method.as_ref().is_ok_and(|method| !method.kind.keeps_interfaces());
-        if is_without_linux && self.instrument == InstrumentName::Analyzer {
-            return unavailable(
-                "the analyzer knows no transmit function of a gateway without Linux".to_owned(),
-            );
-        }
         if !has_no_gateway(&case.method) && method.is_err() {
             return unavailable("not part of this version".to_owned());
         }

@@ -5,6 +5,8 @@ use std::{fs, path::Path, process::Command};
 
 /// The kept results that the page shows.
 const RESULTS: &str = "results/2026-11-26-lab-all";
+/// The matrix, whose page is its own.
+const MATRIX: &str = "results/2026-11-27-matrix";
 
 fn verdicts(arguments: &[&str]) -> std::process::Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -14,7 +16,7 @@ fn verdicts(arguments: &[&str]) -> std::process::Output {
 
 #[test]
 fn the_page_of_the_papers_is_written_by_the_program() {
-    let printed = verdicts(&[RESULTS, "--page"]);
+    let printed = verdicts(&[RESULTS, MATRIX, "--page"]);
     assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/papers.md")).unwrap();
@@ -22,13 +24,13 @@ fn the_page_of_the_papers_is_written_by_the_program() {
     let differs = page.lines().zip(printed.lines()).find(|(kept, now)| kept != now);
     assert!(
         page == printed,
-        "docs/papers.md is not what `canter study verdicts {RESULTS} --page` prints; first difference: {differs:#?}"
+        "docs/papers.md is not what `canter study verdicts {RESULTS} {MATRIX} --page` prints; first difference: {differs:#?}"
     );
 }
 
 #[test]
 fn the_kept_verdicts_are_those_of_the_kept_results() {
-    let checked = verdicts(&[RESULTS, "--quiet"]);
+    let checked = verdicts(&[RESULTS, MATRIX, "--quiet"]);
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 }
 
@@ -58,7 +60,7 @@ fn a_verdict_that_differs_from_the_kept_one_is_named_and_exits_1() {
 
 #[test]
 fn the_readme_has_the_number_of_verdicts_of_each_kind() {
-    let printed = String::from_utf8(verdicts(&[RESULTS]).stdout).unwrap();
+    let printed = String::from_utf8(verdicts(&[RESULTS, MATRIX]).stdout).unwrap();
     let counts = printed.lines().last().unwrap();
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -67,7 +69,7 @@ fn the_readme_has_the_number_of_verdicts_of_each_kind() {
 
 #[test]
 fn json_has_the_five_words() {
-    let printed = verdicts(&[RESULTS, "--json", "-"]);
+    let printed = verdicts(&[RESULTS, MATRIX, "--json", "-"]);
     let document: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
     let claims = document["claims"].as_array().unwrap();
     let words = ["holds", "no longer so", "not by this instrument", "open", "not measured yet"];
@@ -88,7 +90,7 @@ fn claims_of_page(page: &str) -> Vec<(String, String)> {
 
 /// `study, claim` and the class of its verdict, of each claim that the program judges now.
 fn claims_now() -> Vec<(String, String)> {
-    let printed = verdicts(&[RESULTS, "--json", "-"]);
+    let printed = verdicts(&[RESULTS, MATRIX, "--json", "-"]);
     let document: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
     let text = |claim: &serde_json::Value, key: &str| claim[key].as_str().unwrap().to_owned();
     let claim = |claim: &serde_json::Value| {
@@ -119,7 +121,7 @@ fn every_claim_stands_once_on_the_report_s_page_with_the_same_verdict() {
         let mut shown = claims_of_page(&page);
         shown.sort();
         let update = format!(
-            "canter study verdicts {RESULTS} --keep; canter report {RESULTS} -o {RESULTS}/report.html"
+            "canter study verdicts {RESULTS} {MATRIX} --keep; canter report {RESULTS} -o {RESULTS}/report.html"
         );
         assert_eq!(shown, expected, "{}: made by: {update}", path.display());
         assert!(page.len() < 1_000_000, "{}: {} bytes", path.display(), page.len());

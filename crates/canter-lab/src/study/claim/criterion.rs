@@ -4,16 +4,20 @@ mod course;
 mod keeps_up;
 mod knee;
 mod line;
+mod measured;
 mod order;
 mod ratio;
+mod share;
 mod time;
 
 pub use course::Course;
 pub use keeps_up::KeepsUp;
 pub use knee::Knee;
 pub use line::Line;
+pub use measured::Measured;
 pub use order::Order;
 pub use ratio::{LostShare, Ratio};
+pub use share::Share;
 pub use time::Time;
 
 use super::{evidence::Evidence, outcome::Outcome, selector::Selector};
@@ -27,6 +31,8 @@ pub enum Criterion {
     Ratio(Box<Ratio>),
     /// A statistic is a time that the paper states.
     Time(Box<Time>),
+    /// A statistic that is a share.
+    Share(Box<Share>),
     /// Statistics of several series ascend.
     Order(Order),
     /// A statistic stays, rises or rises in a straight line while a number is varied.
@@ -39,6 +45,8 @@ pub enum Criterion {
     Lost(Box<LostShare>),
     /// Nothing is lost, and no queue grows.
     KeepsUp(KeepsUp),
+    /// So many series were measured.
+    Measured(Measured),
     /// Nothing here decides the claim: the claim's `lacks` or `unmeasured` says why.
     Nothing,
 }
@@ -87,12 +95,14 @@ impl Criterion {
         let outcome = match self {
             Self::Ratio(ratio) => ratio.decide(evidence),
             Self::Time(time) => time.decide(evidence),
+            Self::Share(share) => share.decide(evidence),
             Self::Order(order) => order.decide(evidence),
             Self::Course(course) => course.decide(evidence),
             Self::Line(line) => line.decide(evidence),
             Self::Knee(knee) => knee.decide(evidence),
             Self::Lost(lost) => lost.decide(evidence),
             Self::KeepsUp(keeps_up) => keeps_up.decide(evidence),
+            Self::Measured(measured) => measured.decide(evidence),
             Self::Nothing => Err(Outcome::missing(String::new())),
         };
         outcome.unwrap_or_else(|nothing_found| nothing_found)
@@ -103,12 +113,14 @@ impl Criterion {
         match self {
             Self::Ratio(ratio) => ratio.selectors(),
             Self::Time(time) => time.selectors(),
+            Self::Share(share) => share.selectors(),
             Self::Order(order) => order.selectors(),
             Self::Course(course) => course.selectors(),
             Self::Line(line) => line.selectors(),
             Self::Knee(knee) => knee.selectors(),
             Self::Lost(lost) => lost.selectors(),
             Self::KeepsUp(keeps_up) => keeps_up.selectors(),
+            Self::Measured(measured) => measured.selectors(),
             Self::Nothing => Vec::new(),
         }
     }
@@ -118,12 +130,14 @@ impl Criterion {
         match self {
             Self::Ratio(ratio) => ratio.bounds().check(),
             Self::Time(time) => time.check(),
+            Self::Share(share) => share.check(),
             Self::Order(order) => order.check(),
             Self::Course(course) => course.check(),
             Self::Line(line) => line.check(),
             Self::Knee(knee) => knee.check(),
             Self::Lost(lost) => lost.bounds().check(),
             Self::KeepsUp(keeps_up) => keeps_up.check(),
+            Self::Measured(measured) => measured.check(),
             Self::Nothing => Ok(()),
         }
     }

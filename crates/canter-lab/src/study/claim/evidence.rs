@@ -30,6 +30,15 @@ pub struct FoundSeries<'a> {
     pub series: &'a Series,
 }
 
+impl FoundSeries<'_> {
+    /// Why the series decides nothing; `None`: it is valid.
+    pub fn why_invalid(&self) -> Option<String> {
+        let series = self.series;
+        let unavailable = Some(&series.unavailable).filter(|why| !why.is_empty()).cloned();
+        unavailable.or_else(|| series.fault()).or_else(|| series.lateness(LATE_ONE_IN))
+    }
+}
+
 /// The estimates of a statistic, one for each boot. Machines that were restored from one saved machine are one boot.
 pub struct Sample {
     pub boots: Vec<(usize, Estimate)>,
@@ -76,14 +85,20 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Every series that a selector names, valid and measured.
-    pub fn late_ones_too(&self, selector: &Selector) -> Result<Vec<FoundSeries<'a>>> {
+    /// Every series that a selector names, whatever became of it.
+    pub fn series(&self, selector: &Selector) -> Vec<FoundSeries<'a>> {
         let wanted = self.complete(selector);
         let files = self.results.iter().enumerate().filter(|(_, result)| wanted.is_of(result));
         let series = files.flat_map(|(file, result)| {
             result.series.iter().map(move |series| FoundSeries { file, result, series })
         });
-        let found: Vec<_> = series.filter(|found| wanted.matches(found.series)).collect();
+        series.filter(|found| wanted.matches(found.series)).collect()
+    }
+
+    /// Every series that a selector names, valid and measured.
+    pub fn late_ones_too(&self, selector: &Selector) -> Result<Vec<FoundSeries<'a>>> {
+        let wanted = self.complete(selector);
+        let found = self.series(selector);
         let measured: Vec<_> =
             found.iter().copied().filter(|found| found.series.unavailable.is_empty()).collect();
         match (found.first(), measured.is_empty()) {

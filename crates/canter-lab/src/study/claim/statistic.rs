@@ -1,7 +1,8 @@
 //! The statistics of a series that claims and ceilings name: in one place their words, and how to read each.
 
+use crate::analyzer::stage;
 use canter_measure::{
-    result::{HANDLER_TIME, Series},
+    result::{HANDLER_TIME, Series, Stages},
     statistics::{self, Confidence, Estimate},
     verdicts::Quantity,
 };
@@ -28,6 +29,10 @@ pub enum Statistic {
     Load,
     /// How often an interrupt's handler ran, for each frame.
     Runs,
+    /// The part of the receptions that is in interrupts and soft interrupts.
+    Interrupts,
+    /// The entries of functions of the kernel against all other instructions of the ways; an entry is one of 1 ns.
+    Entries,
 }
 
 impl Statistic {
@@ -44,12 +49,14 @@ impl Statistic {
             Self::Total => "call and delivery",
             Self::Load => "load",
             Self::Runs => "handler runs for each frame",
+            Self::Interrupts => "in interrupts and soft interrupts",
+            Self::Entries => "entries of functions",
         }
     }
 
     pub fn quantity(self) -> Quantity {
         match self {
-            Self::Load => Quantity::Share,
+            Self::Load | Self::Interrupts | Self::Entries => Quantity::Share,
             Self::Runs => Quantity::Ratio,
             _ => Quantity::Time,
         }
@@ -85,6 +92,21 @@ impl Statistic {
                 return Err("has no run times of a handler".to_owned());
             }
             Self::Runs => Estimate::exact(latency()?.count as f64 / series.ledger.sent.max(1) as f64),
+            Self::Interrupts => {
+                let seen = account(series)?.reception.filter(|seen| seen.total_ns > 0);
+                let seen = seen.ok_or("no reception was seen")?;
+                Estimate::exact(seen.aside_ns as f64 / seen.total_ns as f64)
+            }
+            Self::Entries => {
+                let account = account(series)?;
+                let own_ns = account.total_ns_of(stage::Stage::Instrument.name());
+                let others = account.total_ns.checked_sub(account.entries + own_ns).filter(|ns| *ns > 0);
+                let others = others.ok_or("has more entries than instructions")?;
+                if account.entries == 0 {
+                    return Err("entries of functions were not counted".to_owned());
+                }
+                Estimate::exact(account.entries as f64 / others as f64)
+            }
         };
         Ok(estimate)
     }
@@ -95,7 +117,8 @@ impl Statistic {
     fn contains_the_floor(self, series: &Series) -> bool {
         let of_latencies = match self {
             Self::Min | Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max => true,
-            Self::Call | Self::Delivery | Self::Total | Self::Load | Self::Runs => false,
+            Self::Call | Self::Delivery | Self::Total => false,
+            Self::Load | Self::Runs | Self::Interrupts | Self::Entries => false,
         };
         of_latencies && series.quantity.is_empty()
     }
@@ -112,6 +135,11 @@ fn less_floor(estimate: Estimate, series: &Series) -> Result<Estimate, String> {
     let is_small = floor <= FLOOR_SHARE_MAX * estimate.value;
     let high = if is_small { less(estimate.high) } else { estimate.high };
     Ok(Estimate { value: less(estimate.value), low: less(estimate.low), high })
+}
+
+/// The account of the frames' ways.
+fn account(series: &Series) -> Result<&Stages, String> {
+    series.stages.as_ref().ok_or_else(|| "has no account of the analyzer".to_owned())
 }
 
 /// The kernel counts a processor's time in ticks of 10 ms (USER_HZ, proc(5)).

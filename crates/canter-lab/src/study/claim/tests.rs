@@ -4,7 +4,8 @@ use super::*;
 use canter_measure::{
     histogram::Histogram,
     result::{
-        Condition, Cost, Environment, Ledger, Lost, ResultFile, SCHEMA, Series, Slot, Timeline, Varied,
+        Condition, Cost, Environment, Ledger, Lost, Reception, ResultFile, SCHEMA, Series, Slot, Stage,
+        Stages, Timeline, Varied,
     },
     verdicts::{Plot, Quantity},
 };
@@ -497,4 +498,48 @@ fn a_knee_is_drawn_with_both_losses_and_the_periods_that_the_other_one_allows() 
     let lost: Vec<_> = lines[0].points.iter().map(|point| (point[0], point[1])).collect();
     assert_eq!(lost, [(100.0, 0.1), (200.0, 0.0), (300.0, 0.0)]);
     assert_eq!(allowed.iter().map(|one| one.at.round()).collect::<Vec<_>>(), [128.0, 300.0]);
+}
+
+#[test]
+fn a_share_is_of_the_analyzers_account_without_the_instrument() {
+    let stage = |name: &str, total_ns| Stage { name: name.to_owned(), median_frame_ns: 0, total_ns };
+    let account = Stages {
+        frames: 10,
+        total_ns: 1400,
+        entries: 100,
+        reception: Some(Reception { frames: 10, total_ns: 800, aside_ns: 600 }),
+        stages: vec![stage("driver", 1100), stage("instrument", 300)],
+        ..Stages::default()
+    };
+    let with = |stages| result("s", vec![Series { stages, ..series("a", 1000, 0) }]);
+    let share = |figure: &str, paper: f64| {
+        format!("share = {{ figure = '{figure}', of = {{ method = 'a' }}, paper = {paper}, within = 1.1 }}")
+    };
+    let counted = [with(Some(account))];
+    assert_eq!(decide(&share("interrupts", 0.75), &counted).estimate.unwrap().value, 0.75);
+    // 100 entries beside 1000 other instructions.
+    assert_eq!(decide(&share("entries", 0.1), &counted).estimate.unwrap().value, 0.1);
+    assert_eq!(decide(&share("entries", 0.2), &counted).finding, Finding::Outside);
+    assert_eq!(decide(&share("interrupts", 0.75), &[with(None)]).finding, Finding::Unclear);
+    let uncounted = Stages { total_ns: 5, ..Stages::default() };
+    assert_eq!(decide(&share("entries", 0.1), &[with(Some(uncounted))]).finding, Finding::Unclear);
+    assert!(try_claim(&share("p50", 1.0)).is_err(), "no share");
+}
+
+#[test]
+fn measured_counts_the_valid_series_of_all_kernels() {
+    let unavailable = Series { unavailable: "lacks a card".to_owned(), ..series("b", 1, 0) };
+    let mut other = result("s", vec![series("a", 1, 0)]);
+    other.environment.kernel = "6.1.0-rt-amd64 #1 SMP PREEMPT_RT".to_owned();
+    let results =
+        [result("s", vec![series("a", 1, 0), unavailable]), other, result("t", vec![series("a", 1, 0)])];
+    let at_least = |count| format!("measured = {{ kernels = ['6.12', '6.1-rt'], at_least = {count} }}");
+    let outcome = decide(&at_least(2), &results);
+    assert_eq!(
+        (outcome.finding, outcome.found.as_str()),
+        (Finding::Within, "2 of 3 series valid, 1\u{202f}000 frames each")
+    );
+    assert_eq!(decide(&at_least(3), &results).finding, Finding::Unclear);
+    assert_eq!(decide(&at_least(1), &[]).finding, Finding::Missing);
+    assert!(try_claim("measured = { kernels = [], at_least = 1 }").is_err());
 }
