@@ -37,6 +37,7 @@ mod signals;
 mod streams;
 mod table;
 pub(crate) mod topology;
+pub(crate) mod usb_stick;
 mod vmlinux;
 mod wire;
 
@@ -76,6 +77,7 @@ Examples:
   canter lab --bus wire --clock virtual -- 'canter wire list && canter analyze wcan0 --count 3'
   canter lab --analyzer --clock virtual -- './measure.sh'   with canter latency --instrument analyzer
   canter lab --profile --clock virtual -- canter syscalls --methods write   instructions by function
+  canter lab --usb-stick -- 'mount /dev/sda /mnt && df /mnt'
   canter lab --systemd -- 'systemctl start canter-rules; journalctl --no-pager'
   canter lab --arch arm64 -- 'uname -m; ip -br link'
   canter lab --kernel ~/src/linux -- uname -r
@@ -119,6 +121,9 @@ pub struct Arguments {
     /// Add two network cards on one hub, for Ethernet load
     #[arg(long)]
     net: bool,
+    /// Add a USB stick of 64 MiB with an empty FAT file system: /dev/sda
+    #[arg(long)]
+    usb_stick: bool,
     /// Run the command under the host's systemd as process 1, with a journal
     #[arg(long)]
     systemd: bool,
@@ -343,6 +348,7 @@ fn machine(arguments: Arguments, common: &Common) -> Machine {
         fd_cards: arguments.fd_cards,
         modules: arguments.modules.0,
         net: arguments.net,
+        usb_stick: arguments.usb_stick,
         systemd: arguments.systemd,
         shares: arguments.share,
         accel: arguments.accel,

@@ -51,6 +51,7 @@ pub struct Boot<'a> {
     pub root: &'a Path,
     pub read_only: &'a [(&'static str, PathBuf)],
     pub analyzer: Option<&'a Loaded>,
+    pub usb_stick: Option<&'a Path>,
     /// A fresh folder for sockets and logs.
     pub folder: &'a Path,
     pub console: &'a Path,
@@ -92,6 +93,7 @@ pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome, Failure> {
         root: boot.root,
         read_only: boot.read_only,
         analyzer: boot.analyzer,
+        usb_stick: boot.usb_stick,
     };
     let listeners = topology::PORTS.map(|name| listen(&boot.folder.join(name)));
     let listeners: Vec<_> = listeners.into_iter().collect::<Result<_, _>>()?;

@@ -12,7 +12,7 @@ use super::{
     machine::Machine,
     modprobe, playground, programs,
     progress::Progress,
-    shell, topology,
+    shell, topology, usb_stick,
 };
 use canter_cli::failure::Result;
 use canter_io::clock;
@@ -74,6 +74,8 @@ pub fn boot(machine: &Machine, kernel: &Kernel, root: &Path, progress: &Progress
     archive.file("modules/order", order.as_bytes());
     archive.file("init", INIT);
     archive.file(bring_up::PAUSING, &bring_up::pausing());
+    let awaited = if machine.usb_stick { usb_stick::DISK } else { "" };
+    archive.file("modules/awaited", awaited.as_bytes());
     archive.file("modules/drivers", drivers(machine).as_bytes());
     Ok(archive.finish())
 }
@@ -100,19 +102,24 @@ fn busybox(machine: &Machine, root: &Path) -> PathBuf {
 
 /// The modules that a boot loads, in their order.
 pub fn modules(machine: &Machine, kernel: &Kernel, progress: &Progress) -> Result<Vec<Extra>> {
-    let needed = kernel.index.order(NEEDED);
-    if !needed.absent.is_empty() {
-        return Err(lab_failure(format!(
-            "kernel {}: it has no {} (the lab needs them to share files with the guest)",
-            kernel.release,
-            needed.absent.join(", ")
-        )));
+    let usb_stick = if machine.usb_stick { usb_stick::MODULES } else { &[] };
+    for (modules, purpose) in
+        [(NEEDED, "the lab needs them to share files with the guest"), (usb_stick, "--usb-stick needs them")]
+    {
+        let needed = kernel.index.order(modules);
+        if !needed.absent.is_empty() {
+            return Err(lab_failure(format!(
+                "kernel {}: it has no {} ({purpose})",
+                kernel.release,
+                needed.absent.join(", ")
+            )));
+        }
     }
     let net: &[&str] = if machine.net { &["e1000"] } else { &[] };
     // Loaded after the SJA1000 driver, so that those cards are can0…can4.
     let own_fd = machine.fd_cards > 0 && kernel.index.has(fd_driver::MODULE);
     let fd: &[&str] = if own_fd { &[fd_driver::MODULE] } else { &[] };
-    let wanted = kernel.index.order(&[NEEDED, CAN, net, fd].concat());
+    let wanted = kernel.index.order(&[NEEDED, CAN, net, fd, usb_stick].concat());
     if !wanted.absent.is_empty() && machine.verbose {
         progress.say(&format!("kernel {} lacks the modules {}", kernel.release, wanted.absent.join(", ")));
     }

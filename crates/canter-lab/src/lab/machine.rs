@@ -48,6 +48,8 @@ pub struct Machine {
     pub modules: Vec<Chosen>,
     /// Whether the machine has two network cards on one hub.
     pub net: bool,
+    /// Whether the machine has a USB stick.
+    pub usb_stick: bool,
     /// Whether systemd is process 1.
     pub systemd: bool,
     /// Folders whose changes are kept, in addition to the current one.
@@ -84,6 +86,7 @@ impl Default for Machine {
             fd_cards: 0,
             modules: Vec::new(),
             net: false,
+            usb_stick: false,
             systemd: false,
             shares: Vec::new(),
             accel: Accel::Auto,

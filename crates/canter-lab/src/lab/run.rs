@@ -19,6 +19,7 @@ use super::{
     saved::Description,
     signals::Signals,
     streams::Streams,
+    usb_stick,
 };
 use crate::analyzer::profile;
 use canter_cli::failure::{Failure, Result};
@@ -229,6 +230,10 @@ impl Run<'_> {
         fs::write(&initramfs, first_files)
             .map_err(|e| lab_failure(format!("{}: {e}", initramfs.display())))?;
         let analyzer = self.analyzer.map(|built| built.with_folder(&folder)).transpose()?;
+        let usb_stick = folder.join("usb-stick");
+        if machine.usb_stick {
+            usb_stick::make(&usb_stick).map_err(|e| lab_failure(format!("{}: {e}", usb_stick.display())))?;
+        }
         let console = match &machine.console {
             Some(file) => std::path::absolute(file).unwrap_or_else(|_| file.clone()),
             None => folder.join("console"),
@@ -244,6 +249,7 @@ impl Run<'_> {
             root: self.root,
             read_only: self.read_only,
             analyzer: analyzer.as_ref(),
+            usb_stick: machine.usb_stick.then_some(&usb_stick),
             folder: &folder,
             console: &console,
             token,

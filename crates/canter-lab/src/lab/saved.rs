@@ -95,6 +95,7 @@ fn arguments(machine: &Machine, shares: usize, qemu_version: &str) -> Vec<String
         root: any,
         read_only: &[],
         analyzer: machine.analyzer.then_some(&loaded),
+        usb_stick: machine.usb_stick.then_some(any),
     };
     topology::qemu_arguments(machine, &paths, qemu_version)
 }
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
     use crate::lab::{self, arch::Arch, machine::Clock, modprobe::Index};
 
-    const NEEDED: &str = "virtio_pci.ko\nvirtio_console.ko\n9pnet_virtio.ko\n9p.ko\noverlay.ko\n";
+    const NEEDED: &str = "virtio_pci.ko\nvirtio_console.ko\n9pnet_virtio.ko\n9p.ko\noverlay.ko\nxhci-pci.ko\nusb-storage.ko\nsd_mod.ko\n";
 
     fn kernel() -> Kernel {
         let index = Index::builtin_only(NEEDED);
@@ -181,6 +182,7 @@ mod tests {
             Machine { cards: 4, ..machine() },
             Machine { fd_cards: 1, ..machine() },
             Machine { net: true, ..machine() },
+            Machine { usb_stick: true, ..machine() },
             Machine { append: vec!["threadirqs".to_owned()], ..machine() },
             Machine { saved: Some(1), ..machine() },
             Machine { analyzer: true, ..machine() },

@@ -4,6 +4,7 @@ use super::{
     analyzer::Loaded,
     arch::Arch,
     machine::{Accel, Clock, Machine},
+    usb_stick,
 };
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,9 @@ pub const FD_CARDS: &[Card] =
 const BRIDGE_SLOT: u8 = 0x19;
 const NETWORK_SLOTS: [u8; 2] = [1, 2];
 
+/// The slot of the USB stick's controller, which has no interrupt line: its interrupts are messages (MSI-X).
+const USB_SLOT: u8 = 0x18;
+
 /// Files and sockets of one run.
 pub struct Paths<'a> {
     pub kernel: &'a Path,
@@ -52,6 +56,8 @@ pub struct Paths<'a> {
     pub read_only: &'a [(&'static str, PathBuf)],
     /// The analyzer's plugin and its folder.
     pub analyzer: Option<&'a Loaded>,
+    /// The image of the USB stick.
+    pub usb_stick: Option<&'a Path>,
 }
 
 /// The virtio-serial ports in the order of their numbers, 1 to 5: `/dev/vport0p1` and so on.
@@ -109,6 +115,9 @@ pub fn qemu_arguments(machine: &Machine, paths: &Paths, qemu_version: &str) -> V
     if machine.net {
         network(&mut list);
     }
+    if let Some(image) = paths.usb_stick {
+        usb_stick(image, &mut list);
+    }
     if machine.can_be_saved() {
         // Tells the guest's kernel that this start of QEMU is another one than that of the saved machine.
         list.words("-device vmgenid,guid=auto");
@@ -158,6 +167,14 @@ fn network(list: &mut Arguments) {
         list.pair("-netdev", format!("hubport,id=net{number},hubid=0"));
         list.pair("-device", format!("e1000,netdev=net{number},bus=bridge,addr={slot:#x}"));
     }
+}
+
+/// The arguments for a USB stick. What the guest makes the stick keep stays in the host's memory (`cache=unsafe`): nobody
+/// reads the image later.
+fn usb_stick(image: &Path, list: &mut Arguments) {
+    list.pair("-device", format!("qemu-xhci,id=usb,addr={USB_SLOT:#x}"));
+    list.pair("-drive", format!("if=none,id=stick,format=raw,cache=unsafe,file={}", escaped(image)));
+    list.pair("-device", format!("usb-storage,bus=usb.0,drive=stick,serial={}", usb_stick::SERIAL));
 }
 
 /// The tag by which the guest mounts the analyzer's folder.
@@ -213,6 +230,7 @@ mod tests {
             root: Path::new("/"),
             read_only: &[("modules", "/k/lib/modules".into())],
             analyzer: machine.analyzer.then_some(&loaded),
+            usb_stick: machine.usb_stick.then_some(Path::new("/t/a,stick")),
         };
         qemu_arguments(machine, &paths, "7.2.22").join(" ")
     }
@@ -252,6 +270,10 @@ mod tests {
             ),
             (Machine { fd_cards: 2, ..base() }, "ctucan_pci,canbus0=A,canbus1=B,addr=0x9"),
             (Machine { net: true, ..base() }, "e1000,netdev=net1,bus=bridge,addr=0x2"),
+            (
+                Machine { usb_stick: true, ..base() },
+                "-device qemu-xhci,id=usb,addr=0x18 -drive if=none,id=stick,format=raw,cache=unsafe,file=/t/a,,stick -device usb-storage,",
+            ),
             (base(), "kvaser_pci,canbus=B,addr=0x1a"),
             (
                 base(),

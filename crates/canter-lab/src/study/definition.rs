@@ -122,6 +122,9 @@ pub struct Lab {
     /// Whether the lab's analyzer measures, from outside the machine.
     #[serde(default)]
     pub analyzer: bool,
+    /// Whether the machine has a USB stick, for the load of that name.
+    #[serde(default)]
+    pub usb_stick: bool,
 }
 
 fn one_boot() -> u32 {

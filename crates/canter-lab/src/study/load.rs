@@ -6,6 +6,7 @@ mod disk;
 mod ethernet;
 mod row;
 mod table;
+mod usb_stick;
 
 use super::ethernet::{Ethernet, ping_is_there};
 use canter_cli::failure::{self, Failure};
@@ -124,6 +125,9 @@ pub fn start(
             )
         })?;
         ping_is_there()?;
+    }
+    if part != Part::Other {
+        (load.0.check)().map_err(|why| unable(load, &why))?;
     }
     let program = super::program()?;
     let here = |line: &LoadCommand| part == Part::Both || line.on_gateway == (part == Part::Gateway);

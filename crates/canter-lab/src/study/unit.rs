@@ -189,6 +189,7 @@ fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
         append: lab.append.clone(),
         fd_cards: if lab.bus == Bus::Fd { FD_CARDS } else { 0 },
         analyzer: lab.analyzer,
+        usb_stick: lab.usb_stick,
         timeout: TIMEOUT,
         ..Machine::default()
     })
@@ -220,8 +221,8 @@ mod tests {
             .map(|Boot { machine, .. }| {
                 let of_its_own = |one: &&lab::Chosen| ["canprobe", "canchar"].contains(&one.module.name());
                 let modules: Vec<_> = machine.modules.iter().filter(of_its_own).collect();
-                let Machine { kernel, cpus, shift, append, analyzer, .. } = machine;
-                format!("{kernel} {cpus} {shift} {append:?} {analyzer} {modules:?}")
+                let Machine { kernel, cpus, shift, append, analyzer, usb_stick, .. } = machine;
+                format!("{kernel} {cpus} {shift} {append:?} {analyzer} {usb_stick} {modules:?}")
             })
             .collect();
         machines.sort();
@@ -286,6 +287,17 @@ mod tests {
         let boots = boots.expect("the machines can be made");
         let words: Vec<_> = boots.iter().map(|boot| boot.machine.append.join(" ")).collect();
         assert_eq!(words, ["", "nohz=off threadirqs"]);
+    }
+
+    #[test]
+    fn a_study_with_a_usb_stick_has_a_machine_with_one() {
+        let boots = boots(units(&["wccd-table1", "probe-realtime"])).expect("the machines can be made");
+        for boot in &boots {
+            let names: Vec<_> = boot.units.iter().map(|unit| unit.study.name.as_str()).collect();
+            let expected = if boot.machine.usb_stick { "wccd-table1" } else { "probe-realtime" };
+            assert!(names.iter().all(|name| *name == expected), "{names:?}");
+        }
+        assert!(boots.iter().any(|boot| boot.machine.usb_stick));
     }
 
     #[test]

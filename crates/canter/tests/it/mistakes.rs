@@ -152,6 +152,11 @@ const MISTAKES: &[Mistake] = &[
     ),
     Mistake("top drive.log", 2, &["drive.log: is a file, and top shows interfaces (canter info drive.log"]),
     Mistake("manual --completions bash --json x", 2, &["manual: --json: it writes no document"]),
+    Mistake(
+        "study load usb-stick",
+        1,
+        &["load usb-stick: writes to no stick but the lab's (canter lab --usb-stick)"],
+    ),
     Mistake("study list --json -", 2, &["study list: --json: it writes no document"]),
     Mistake(
         "lab",

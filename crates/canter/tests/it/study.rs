@@ -1,4 +1,4 @@
-//@ machine: --bus wire --net --clock virtual
+//@ machine: --bus wire --net --usb-stick --clock virtual
 //@ parts: 3
 //! Studies from outside, on the lab's cards and virtual wires: their conditions, a gateway in another network namespace,
 //! and what becomes of a run that is interrupted.
@@ -7,6 +7,7 @@ use crate::testbed::{self, alone, canter, output, series, start};
 use serde_json::Value;
 use std::{
     env, fs,
+    os::unix::fs::OpenOptionsExt,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
@@ -106,6 +107,28 @@ fn what_is_sent_as_a_load_is_not_answered() {
     assert!(sent > 100 && received < sent / 100, "{sent} sent, {received} received");
     let queue = output("tc", &["qdisc", "show", "dev", "eth1"]);
     assert!(queue.contains("rate 100Mbit"), "a load as fast as a program computes: {queue}");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn the_stick_is_written_beside_the_gateway_and_not_mounted_afterwards() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let written_sectors = || -> u64 {
+        let stat = fs::read_to_string("/sys/block/sda/stat").unwrap();
+        stat.split_whitespace().nth(6).unwrap().parse().unwrap()
+    };
+    let before = written_sectors();
+    let lines = "methods = [\"can-gw\"]\nloads = [\"usb-stick\"]\nlens = [8]\ncount = 20\njitter = \"1ms\"\n";
+    let events = inside(&study(&folder, "stick", "wire", lines));
+    let [one] = &series(&events)[..] else { panic!("{events:?}") };
+    assert_eq!((&one["unavailable"], &one["ledger"]["received"]), (&"".into(), &20.into()), "{one}");
+    let written = written_sectors() - before;
+    assert!(written >= 2048, "the four files of one round are 2048 sectors, and {written} were written");
+    /// By open(2): the kernel opens a mounted disk for nobody who wants it alone. The number of every architecture of the lab.
+    const O_EXCL: i32 = 0o200;
+    let alone = || fs::OpenOptions::new().read(true).custom_flags(O_EXCL).open("/dev/sda");
+    testbed::eventually("the stick is not mounted", || alone().is_ok());
 }
 
 /// The gateway prints more at its end than a pipe holds.

@@ -1,4 +1,4 @@
-//@ machine: --bus wire --net --clock virtual
+//@ machine: --bus wire --net --usb-stick --clock virtual
 //@ in: all
 //! Every load of a study: it starts, is named in the result, and the gateway hands on each frame beside it (study.rs has
 //! those that the papers used most).
@@ -30,7 +30,7 @@ fn beside_every_load_each_frame_is_handed_on() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let loads = loads(&folder);
-    assert!(loads.len() >= 8, "{loads:?}");
+    assert!(loads.len() >= 9, "{loads:?}");
     let text = format!("methods = [\"can-gw\"]\nlens = [8]\ncount = 5\nloads = {loads:?}\n");
     let measured = series(&inside(&study(&folder, "loads", "wire", &text)));
     let told: Vec<_> = measured.iter().map(|one| one["condition"]["load"].as_str().unwrap()).collect();

@@ -13,6 +13,7 @@ use std::{
 pub const RECEIVE: LoadRow = LoadRow {
     name: "ethernet-receive",
     ethernet: true,
+    check: || Ok(()),
     lines: |ethernet| {
         let pings_to_gateway =
             |at: &Ethernet| at.on_the_other_side(&["ping", "-f", "-q", "-s", "60000", &at.gateway_address]);
@@ -25,6 +26,7 @@ pub const RECEIVE: LoadRow = LoadRow {
 pub const SMALL: LoadRow = LoadRow {
     name: "ethernet-receive-small",
     ethernet: true,
+    check: || Ok(()),
     lines: |ethernet| {
         let pings_to_gateway =
             |at: &Ethernet| at.on_the_other_side(&["ping", "-f", "-q", &at.gateway_address]);
@@ -37,6 +39,7 @@ pub const SMALL: LoadRow = LoadRow {
 pub const SEND: LoadRow = LoadRow {
     name: "ethernet-send",
     ethernet: true,
+    check: || Ok(()),
     lines: |ethernet| {
         let source = |at: &Ethernet| {
             let words = [CANTER, "study", "load", "udp-source", "--to", &at.silent_address];
@@ -51,6 +54,7 @@ pub const SEND: LoadRow = LoadRow {
 pub const TCP: LoadRow = LoadRow {
     name: "ethernet-tcp",
     ethernet: true,
+    check: || Ok(()),
     lines: |ethernet| {
         let source = |at: &Ethernet| {
             let words = [CANTER, "study", "load", "tcp-source", "--to", &at.gateway_address];

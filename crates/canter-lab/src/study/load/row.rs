@@ -9,6 +9,8 @@ pub struct LoadRow {
     pub name: &'static str,
     /// Whether the load needs two network cards.
     pub ethernet: bool,
+    /// Why the load cannot work beside a gateway of this machine.
+    pub check: fn() -> Result<(), String>,
     /// The commands that make the load; they get the Ethernet, if the load needs one.
     pub lines: fn(Option<&Ethernet>) -> Vec<LoadCommand>,
     /// The work of `canter study load NAME [--to ADDRESS]`; returns only on failure.

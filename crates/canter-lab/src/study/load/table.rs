@@ -1,8 +1,9 @@
 //! The loads, in the order in which messages name them; the first row is no load.
 
-use super::{cpu, disk, ethernet, row::LoadRow};
+use super::{cpu, disk, ethernet, row::LoadRow, usb_stick};
 
-const NONE: LoadRow = LoadRow { name: "none", ethernet: false, lines: |_| Vec::new(), work: &[] };
+const NONE: LoadRow =
+    LoadRow { name: "none", ethernet: false, check: || Ok(()), lines: |_| Vec::new(), work: &[] };
 
 pub static LOADS: &[LoadRow] = &[
     NONE,
@@ -13,4 +14,5 @@ pub static LOADS: &[LoadRow] = &[
     ethernet::SEND,
     ethernet::TCP,
     disk::LOAD,
+    usb_stick::LOAD,
 ];
