@@ -1,10 +1,10 @@
 //@ machine: --analyzer --bare-metal --clock virtual
-//! The analyzer sees drivers outside the kernel too, from command to command: that of a program, and that of a processor
-//! without Linux.
+//! What the analyzer measures beside gateways of the kernel's drivers: a driver in a program and one on a processor without
+//! Linux, from command to command, and the answer to a ping.
 
 use crate::{
     analyzer::{latency, number, series, stage},
-    testbed::{alone, cards},
+    testbed::{alone, canter, cards},
 };
 use serde_json::Value;
 use std::fs;
@@ -50,4 +50,22 @@ fn a_driver_in_a_program_shares_its_processor_with_linux() {
     for address in ADDRESSES {
         fs::write("/sys/bus/pci/drivers_probe", address).unwrap();
     }
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer_outside"]
+fn a_pong_is_measured_as_a_gateway_is() {
+    let _alone = alone();
+    cards();
+    let mut pong = canter(&["pong", "can4"]);
+    pong.until_it_says("pong: ");
+    let ends = ["--send", "can2", "--routed", "can4", "--id", "780", "--len", "8", "--count", "20"];
+    let series = series(&latency(&ends));
+    for name in ["interrupt", "driver", "CAN core", "socket", "scheduler", "gateway's own"] {
+        assert!(stage(&series, name) > 0, "{name}: {series}");
+    }
+    let reception = &series["stages"]["reception"];
+    let [aside, whole] = ["aside_ns", "total_ns"].map(|part| number(&reception[part]));
+    assert!(reception["frames"] == 20 && aside > whole / 2 && aside < whole, "{series}");
+    drop(pong);
 }
