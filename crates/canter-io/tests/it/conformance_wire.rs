@@ -1,4 +1,5 @@
-//@ machine: --cpus 2 --bus wire
+//@ machine: --cpus 2 --bus wire --clock virtual
+//@ also: all --cpus 2 --bus wire
 //@ also: all --kernel 7.3 --cpus 2 --bus wire
 //@ also: all --kernel 7.3-rt --cpus 2 --bus wire
 //! Every method keeps its promises on a virtual wire, the only link whose sockets have a NAPI context (busy polling).
