@@ -21,6 +21,8 @@ pub const SCHEMA: u32 = 1;
 
 /// The quantity of a series that has a ledger alone: what a recorder of many buses lost.
 pub const RECORDING: &str = "recording";
+/// The quantity of a series of frames that a gateway receives and sends nowhere: a ledger, and the processor's load over time.
+pub const RECEIVING: &str = "load of receiving";
 /// The quantity of the run times of an interrupt's handler.
 pub const HANDLER_TIME: &str = "handler time";
 

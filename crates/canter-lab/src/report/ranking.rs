@@ -2,7 +2,7 @@
 
 use crate::report::family::Family;
 use canter_cli::units::{self, Unit};
-use canter_measure::result::{Condition, Cost, Latency, RECORDING, ResultFile, Series, Varied};
+use canter_measure::result::{Condition, Cost, Latency, RECEIVING, RECORDING, ResultFile, Series, Varied};
 
 /// The reference for the others: the kernel's gateway, otherwise the simplest method.
 const LATENCY_REFERENCES: [&str; 3] = ["can-gw", "read+write", "read"];
@@ -227,10 +227,10 @@ pub fn missing(result: &ResultFile) -> Vec<Missing<'_>> {
 }
 
 fn is_missing(series: &Series) -> bool {
-    // A recording has a ledger alone; the curves of all rates show it.
-    let is_recording = series.quantity == RECORDING;
+    // The curves of all rates show these.
+    let is_point = [RECORDING, RECEIVING].contains(&series.quantity.as_str());
     let measured =
-        series.latency_ns.is_some() || series.cost_ns.is_some() || series.curve.is_some() || is_recording;
+        series.latency_ns.is_some() || series.cost_ns.is_some() || series.curve.is_some() || is_point;
     !series.unavailable.is_empty() || !measured
 }
 

@@ -13,6 +13,8 @@ const FILTERS_MAX: u32 = 2048;
 const HOPS_MAX: u32 = 5;
 /// The identifier of the test frame for extended filters.
 const EFF_ID: &str = "12345678";
+/// The name of [`Rules::Drop`].
+const DROP: &str = "drop";
 /// The prefix of the virtual interfaces on the way.
 const VIA: &str = "canterhop";
 
@@ -28,6 +30,8 @@ pub enum Rules {
     Change(Change),
     /// A number of virtual interfaces on the way.
     Hops(u32),
+    /// One rule by which each frame ends in the gateway: what remains is the work of receiving.
+    Drop,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,11 +107,17 @@ impl FromStr for Rules {
         if text == "all" {
             return Ok(Self::All);
         }
+        if text == DROP {
+            return Ok(Self::Drop);
+        }
         if let Some(change) = Change::ALL.into_iter().find(|change| change.name() == text) {
             return Ok(Self::Change(change));
         }
-        let unknown =
-            || format!("{text}: all, sff=N, eff=N, masked=N, hops=N, and, or, xor, set, crc8, xor-checksum");
+        let unknown = || {
+            format!(
+                "{text}: all, sff=N, eff=N, masked=N, hops=N, and, or, xor, set, crc8, xor-checksum, {DROP}"
+            )
+        };
         let (kind, count) = text.split_once('=').ok_or_else(unknown)?;
         let number = |least: u32, most: u32| match count.parse() {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
@@ -133,6 +143,7 @@ impl fmt::Display for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("all"),
+            Self::Drop => f.write_str(DROP),
             Self::Filters(filter, count) => write!(f, "{}={count}", filter.name()),
             Self::Change(change) => f.write_str(change.name()),
             Self::Hops(hops) => write!(f, "hops={hops}"),
@@ -165,6 +176,7 @@ impl Rules {
         match self {
             Self::Filters(filter, _) => filter.variant(),
             Self::Change(change) => change.name(),
+            Self::Drop => DROP,
             Self::All | Self::Hops(_) => "",
         }
     }
@@ -173,7 +185,7 @@ impl Rules {
         let (name, value) = match self {
             Self::Filters(_, count) => ("filters", *count),
             Self::Hops(hops) => ("virtual interfaces", *hops),
-            Self::All | Self::Change(_) => return None,
+            Self::All | Self::Change(_) | Self::Drop => return None,
         };
         Some(Varied { name: name.to_owned(), unit: String::new(), value: value.into() })
     }
@@ -195,6 +207,7 @@ impl Rules {
             Self::All => None,
             Self::Filters(filter, count) => Some(filters(*filter, *count, from, to)),
             Self::Change(change) => Some(route(from, to) + change.line() + "\n"),
+            Self::Drop => Some(route(from, to) + "drop = true\n"),
             Self::Hops(_) => {
                 let via = self.via();
                 let stops: Vec<&str> =
@@ -233,8 +246,9 @@ mod tests {
     use super::*;
     use canter_route::rules::read;
 
-    const ALL: [&str; 12] = [
+    const ALL: [&str; 13] = [
         "all",
+        "drop",
         "sff=1",
         "sff=2048",
         "eff=80",

@@ -11,13 +11,14 @@ use super::{
     load::Load,
     plan::{Case, DIRECT, INTERRUPT, LatencyPlan, has_no_gateway},
     preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
+    rules::Rules,
     side::{Order, Place, Side},
 };
 use crate::{
     lab::topology,
     meter::{
         instrument::{InstrumentName, Setup, WireTime},
-        measurement::{self, Measured},
+        measurement::{self, Account, Measured},
     },
 };
 use canter_cli::{
@@ -25,9 +26,10 @@ use canter_cli::{
     options::Common,
 };
 use canter_io::Interface;
-use canter_measure::result::Series;
+use canter_measure::result::{RECEIVING, Series};
 use canter_route::{
     gateway::{kind::Method, table::paper_name},
+    rules::counts::Counts,
     traffic::template::Template,
 };
 use std::{collections::BTreeSet, sync::atomic::AtomicBool};
@@ -288,7 +290,7 @@ impl Bed {
             measure_in_thread(&setup, &meter, &watched.iter().collect::<Vec<_>>(), side.stop())
         });
         let counts = side.end()?; // also after an error: the next case begins anew
-        let Measured { mut series, account, interrupted, silent, .. } = match measured {
+        let Measured { mut series, mut account, interrupted, silent, .. } = match measured {
             Ok(measured) => measured,
             Err(failure) if failure.exit == Exit::Lost => return unavailable(failure.message), // nothing was sent
             Err(failure) => return Err(failure),
@@ -296,8 +298,10 @@ impl Bed {
         if interrupted {
             return Err(Failure::new(Exit::Interrupted, "study: interrupted"));
         }
-        if let Some(why) = silent {
-            return unavailable(why);
+        match silent {
+            Some(_) if case.rules == Rules::Drop => received_only(&mut series, &mut account, &counts),
+            Some(why) => return unavailable(why),
+            None => {}
         }
         if case.method == DIRECT {
             OWN_TIME.clone_into(&mut series.quantity);
@@ -309,6 +313,17 @@ impl Bed {
         self.bound.clone_into(&mut series.condition.bound);
         Ok(series)
     }
+}
+
+/// The series of frames that end in the gateway: they have no latency, and none is lost that the gateway has received.
+fn received_only(series: &mut Series, account: &mut Account, gateway: &Counts) {
+    RECEIVING.clone_into(&mut series.quantity);
+    series.latency_ns = None;
+    if let Some(timeline) = &mut series.timeline {
+        timeline.slots.clear();
+    }
+    account.tally.received = gateway.received;
+    account.tally.lost = account.tally.sent.saturating_sub(gateway.received);
 }
 
 /// Measures in a separate thread, so that no other thread inherits its priority and processor.
