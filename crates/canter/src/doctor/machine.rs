@@ -98,6 +98,14 @@ impl Machine {
         self.text("proc/version").is_some_and(|version| version.contains("PREEMPT_RT"))
     }
 
+    /// The kernel's version, `[6, 12]`; zeros where nobody says it.
+    pub fn kernel(&self) -> [u32; 2] {
+        let text = self.text("proc/version").unwrap_or_default();
+        let release = text.strip_prefix("Linux version ").unwrap_or_default();
+        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+        [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)]
+    }
+
     /// Interfaces with a controller behind them.
     pub fn controllers(&self) -> impl Iterator<Item = &Patient> {
         self.interfaces.iter().filter(|patient| patient.interface.controller.is_some())

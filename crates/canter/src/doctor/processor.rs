@@ -119,9 +119,19 @@ fn clock_source(machine: &Machine) -> Vec<Symptom> {
     }]
 }
 
+/// Since this version ordinary tasks have a server for the time that real-time tasks leave none of, and nothing throttles these.
+const FAIR_SERVER_SINCE: [u32; 2] = [6, 12];
+const FAIR_SERVER: &str = "sys/kernel/debug/sched/fair_server";
+
 fn throttling(machine: &Machine) -> Vec<Symptom> {
+    if !machine.is_realtime() {
+        return Vec::new();
+    }
+    if machine.kernel() >= FAIR_SERVER_SINCE {
+        return fair_server(machine);
+    }
     let runtime = machine.number("proc/sys/kernel/sched_rt_runtime_us");
-    let Some(runtime) = runtime.filter(|&us| us >= 0 && machine.is_realtime()) else { return Vec::new() };
+    let Some(runtime) = runtime.filter(|&us| us >= 0) else { return Vec::new() };
     let period = machine.number("proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
     vec![Symptom {
         thing: MACHINE.into(),
@@ -131,6 +141,29 @@ fn throttling(machine: &Machine) -> Vec<Symptom> {
             (period - runtime) / 1000
         ),
         remedy: "sysctl -w kernel.sched_rt_runtime_us=-1".into(),
+    }]
+}
+
+/// The server of ordinary tasks, whose setting only root sees, and only where debugfs is mounted.
+fn fair_server(machine: &Machine) -> Vec<Symptom> {
+    let runtime_ns = machine.number(&format!("{FAIR_SERVER}/cpu0/runtime"));
+    if runtime_ns == Some(0) {
+        return Vec::new();
+    }
+    let [major, minor] = FAIR_SERVER_SINCE;
+    vec![Symptom {
+        thing: MACHINE.into(),
+        evidence: match runtime_ns {
+            Some(ns) => format!("/{FAIR_SERVER}/cpu0/runtime is {ns} ns of each second"),
+            None => format!("Linux {major}.{minor} and later give ordinary tasks 50 ms of each second"),
+        },
+        reason: "while an ordinary task waits for a processor, a real-time task there that is always busy, an interrupt's \
+                 thread too, is stopped for this time; sched_rt_runtime_us changes nothing any more"
+            .into(),
+        remedy: format!(
+            "mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug; \
+             for each in /{FAIR_SERVER}/cpu*; do echo 0 > $each/runtime; done"
+        ),
     }]
 }
 
@@ -199,7 +232,21 @@ mod tests {
             folder(&[("proc/version", version), ("proc/sys/kernel/sched_rt_runtime_us", "950000\n")])
         };
         assert_eq!(throttling(&machine(&files("Linux PREEMPT_DYNAMIC"), vec![])), []);
-        let found = throttling(&machine(&files("Linux PREEMPT_RT"), vec![]));
-        assert!(found[0].reason.contains("50 ms"), "{found:?}");
+        let found = throttling(&machine(&files("Linux version 6.1.0-56-rt PREEMPT_RT"), vec![]));
+        assert!(found[0].reason.contains("50 ms") && found[0].remedy.contains("sysctl"), "{found:?}");
+    }
+
+    /// Tried with a busy SCHED_FIFO task: 6.12 stops it beside a waiting ordinary task alone, whatever sched_rt_runtime_us says.
+    #[test]
+    fn since_6_12_a_server_of_ordinary_tasks_matters_instead() {
+        let newer = ("proc/version", "Linux version 6.12.117+deb12-rt PREEMPT_RT");
+        let unlimited = ("proc/sys/kernel/sched_rt_runtime_us", "-1\n");
+        let found = |runtime: &[(&str, &str)]| {
+            throttling(&machine(&folder(&[&[newer, unlimited], runtime].concat()), vec![]))
+        };
+        assert!(found(&[])[0].remedy.contains("fair_server"), "{:?}", found(&[]));
+        let runtime = |text| ("sys/kernel/debug/sched/fair_server/cpu0/runtime", text);
+        assert!(found(&[runtime("50000000\n")])[0].evidence.contains("50000000 ns"));
+        assert_eq!(found(&[runtime("0\n")]), []);
     }
 }
