@@ -2,6 +2,7 @@
 
 use crate::report::family::Family;
 use canter_cli::units::{self, Unit};
+use canter_measure::drawing::plot;
 use canter_measure::result::{Condition, Cost, Latency, RECORDING, ResultFile, Series, Varied};
 
 /// The reference for the others: the kernel's gateway, otherwise the simplest method.
@@ -32,7 +33,7 @@ impl<Measured> Ranked<'_, Measured> {
 
     /// The class of the line, bar and badge.
     pub fn class(&self) -> String {
-        format!("{} shade-{} dash-{}", self.family.class(), self.nth % 3, self.nth / 3 % 4)
+        plot::varied(&plot::varied(self.family.class(), "shade", self.nth % 3), "dash", self.nth / 3 % 4)
     }
 
     pub fn paper_ns(&self) -> Option<u64> {
@@ -188,7 +189,7 @@ impl<'a> Costs<'a> {
 
     /// The class of a series: colours by rank, because the way of waiting hardly matters here.
     pub fn class(row: &Ranked<'_, Cost>) -> String {
-        format!("hue-{} dash-{}", row.nth % 7, row.nth / 7 % 4)
+        plot::line_class(row.nth)
     }
 }
 
