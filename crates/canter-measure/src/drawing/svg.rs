@@ -101,7 +101,7 @@ impl Svg {
         let [x, y] = [at.0, at.1].map(number);
         write!(self.body, "<g{} transform=\"translate({x} {y})\">", Class(class))
             .expect("a String takes everything");
-        for (place, text) in texts {
+        for (place, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             let (place, text) = (number(place), escape(&text));
             write!(self.body, "<text {axis}={place}>{text}</text>").expect("a String takes everything");
         }
