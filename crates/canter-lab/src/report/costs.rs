@@ -118,7 +118,6 @@ fn grid(svg: &mut Svg, x: &Scale, y: &Scale, (right, bottom): (f64, f64)) {
 }
 
 fn line(svg: &mut Svg, row: &Ranked<'_, Cost>, (x, y): (&Scale, &Scale), frames: u64) {
-    let class = Costs::class(row);
     let points = || row.measured.points.iter().map(|point| (x.at(point[0] as f64), y.at(point[1] as f64)));
     let path = match row.measured.fit {
         Some(fit) => {
@@ -126,8 +125,10 @@ fn line(svg: &mut Svg, row: &Ranked<'_, Cost>, (x, y): (&Scale, &Scale), frames:
         }
         None => Path::through(points()),
     };
-    svg.path(&format!("line {class}"), &path, &row.label());
-    svg.dots(&format!("point {class}"), points());
+    svg.group(&Costs::class(row), |svg| {
+        svg.path("line", &path, &row.label());
+        svg.dots("point", points());
+    });
 }
 
 fn fitted(fit: Fit, frames: u64) -> f64 {
@@ -145,9 +146,10 @@ fn badges(svg: &mut Svg, group: &Costs<'_>, (x, y): (&Scale, &Scale), (right, bo
     let ends: Vec<f64> = drawn.iter().map(|(_, point)| y.at(point[1] as f64)).collect();
     let places = make_room(&ends, 17.0, (TOP, bottom - 8.0));
     for (((n, point), end), place) in drawn.into_iter().zip(ends).zip(places) {
-        let class = Costs::class(&group.rows[n]);
-        svg.line(&format!("leader {class}"), (x.at(point[0] as f64), end), (right + 16.0, place));
-        svg.group(&class, |svg| svg.badge((right + 24.0, place), n + 1));
+        svg.group(&Costs::class(&group.rows[n]), |svg| {
+            svg.line("", (x.at(point[0] as f64), end), (right + 16.0, place));
+            svg.badge((right + 24.0, place), n + 1);
+        });
     }
 }
 

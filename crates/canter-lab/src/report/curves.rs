@@ -39,7 +39,7 @@ fn view(curves: &Curves<'_>) -> Lines {
     let line = |(n, (label, _, curve)): (usize, &(String, &Series, &Curve))| {
         let most = curve.points.iter().map(|point| point[1]).max().unwrap_or(0);
         let about = format!("at most {}", curves.value(most));
-        Legend { number: n + 1, label: label.clone(), class: Curves::class(n), about }
+        Legend { number: n + 1, label: label.clone(), class: plot::line_class(n), about }
     };
     Lines {
         title: verdict::capital(&format!("{} against {}", curves.first.quantity, curves.first.against)),
@@ -66,11 +66,6 @@ impl<'a> Curves<'a> {
             all[place].lines.push((ranking::label(series), series, curve));
         }
         all
-    }
-
-    /// The class of a line.
-    fn class(n: usize) -> String {
-        format!("hue-{} dash-{}", n % 7, n / 7 % 4)
     }
 
     fn draw(&self) -> String {
@@ -101,8 +96,10 @@ impl<'a> Curves<'a> {
             .map(|(_, _, curve)| curve.points.last().map_or(bottom, |p| y.at(p[1] as f64)))
             .collect();
         for (n, (&end, place)) in ends.iter().zip(make_room(&ends, 17.0, (TOP, bottom - 8.0))).enumerate() {
-            svg.line(&format!("leader {}", Self::class(n)), (right, end), (right + 16.0, place));
-            svg.group(&Self::class(n), |svg| svg.badge((right + 24.0, place), n + 1));
+            svg.group(&plot::line_class(n), |svg| {
+                svg.line("", (right, end), (right + 16.0, place));
+                svg.badge((right + 24.0, place), n + 1);
+            });
         }
         svg.finish()
     }
@@ -122,8 +119,10 @@ impl<'a> Curves<'a> {
 
 fn line(svg: &mut Svg, n: usize, label: &str, curve: &Curve, (x, y): (&Scale, &Scale)) {
     let points = || curve.points.iter().map(|point| (x.at(point[0] as f64), y.at(point[1] as f64)));
-    svg.path(&format!("line {}", Curves::class(n)), &Path::through(points()), label);
-    svg.dots(&format!("point {}", Curves::class(n)), points());
+    svg.group(&plot::line_class(n), |svg| {
+        svg.path("line", &Path::through(points()), label);
+        svg.dots("point", points());
+    });
 }
 
 fn text(numbers: &Numbers<'_>, ink: Ink) -> String {

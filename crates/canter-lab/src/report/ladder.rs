@@ -283,7 +283,7 @@ pub struct LadderView {
 struct Key {
     kernel: String,
     class: String,
-    shape: &'static str,
+    shape: String,
 }
 
 #[derive(Serialize)]
@@ -310,7 +310,7 @@ pub fn view(all: &[Numbers<'_>]) -> Option<LadderView> {
     let key = |(n, kernel): (usize, &String)| Key {
         kernel: kernel.clone(),
         class: marks::class(n),
-        shape: marks::shape(n),
+        shape: marks::shape(n).path(),
     };
     let panels: Vec<PanelView> = ladder.panels.iter().map(|panel| table(panel, &ladder.kernels)).collect();
     let rows = || panels.iter().flat_map(|panel| &panel.rows);

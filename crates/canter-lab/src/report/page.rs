@@ -11,7 +11,7 @@ use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Missing};
 use crate::report::verdict;
 use crate::report::ways::{self, Ways, WaysView};
-use canter_measure::{result::ResultFile, verdicts::Verdicts};
+use canter_measure::{drawing::svg::escape, result::ResultFile, verdicts::Verdicts};
 use minijinja::{
     Environment as Templates, Error, Output, State, UndefinedBehavior, Value, escape_formatter,
     syntax::SyntaxConfig, value::Serde,
@@ -51,7 +51,7 @@ pub fn render(
     let mut templates = Templates::new();
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
-    templates.set_formatter(without_control_characters);
+    templates.set_formatter(escaped);
     for (name, text) in TEMPLATES {
         templates.add_template(name, text)?;
     }
@@ -68,14 +68,10 @@ fn template(drawing: &Drawing) -> String {
 }
 
 /// Escapes a value, and replaces control characters, which a result file may have and HTML does not allow.
-fn without_control_characters(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
-    let bad = |c: char| c.is_control() && c != '\n';
-    match value.as_str().filter(|text| text.contains(bad)) {
-        Some(text) => {
-            let text = text.replace(bad, "\u{fffd}");
-            let clean = if value.is_safe() { Value::from_safe_string(text) } else { Value::from(text) };
-            escape_formatter(out, state, &clean)
-        }
+/// Unlike minijinja's own, it leaves slashes, which the names of methods are full of, as they are.
+fn escaped(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+    match value.as_str().filter(|_| !value.is_safe()) {
+        Some(text) => Ok(out.write_str(&escape(text))?),
         None => escape_formatter(out, state, value),
     }
 }

@@ -36,7 +36,7 @@ pub fn draw(group: &Latencies<'_>) -> String {
     svg.describe(&description(group));
     grid(&mut svg, &plot);
     plot::floor_line(&mut svg, &plot.x, bars::floor(group), (TOP, plot.bottom));
-    worst_cases(&mut svg, group, &plot);
+    plateaus(&mut svg, group, &plot);
     lines(&mut svg, group, &plot);
     for row in group.rows.iter().rev() {
         if row.series.paper.is_some() {
@@ -90,23 +90,29 @@ fn grid(svg: &mut Svg, plot: &Plot) {
     svg.text("tick end", (LEFT - 6.0, plot.bottom + 26.0), "worst");
 }
 
+/// A line for each method, from the left edge along its outline to its worst case, and below it the method's number.
 fn lines(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
-    for row in group.rows.iter().rev() {
+    let ends: Vec<f64> = group.rows.iter().map(|row| plot.x.at(row.measured.max as f64)).collect();
+    let badges = make_room(&ends, 17.0, (LEFT + 8.0, plot.right - 8.0));
+    for (n, row) in group.rows.iter().enumerate().rev() {
         let profile = Profile::new(row.measured, row.series.ledger.lost.total());
         let tip = format!("{}: worst {}", row.label(), units::span(row.measured.max));
-        svg.path(&format!("line {}", row.class()), &outline::path(&profile, &plot.x, &plot.y), &tip);
+        let (top, start) = (plot.y.at(sent(row) as f64), plot.x.at(row.measured.min.max(1) as f64));
+        svg.group(&row.class(), |svg| {
+            svg.path("line", &outline::path(&profile, &plot.x, &plot.y), &tip);
+            svg.line("lead", (LEFT, top), (start, top));
+            svg.line("", (ends[n], plot.bottom), (badges[n], plot.bottom + 15.0));
+            svg.badge((badges[n], plot.bottom + 22.0), n + 1);
+        });
     }
 }
 
-/// The path from the left edge along the outline; lost frames are a plateau from the outline's end to the right edge.
-fn ends_of(svg: &mut Svg, row: &Ranked<'_, Latency>, plot: &Plot) {
-    let lost = row.series.ledger.lost.total();
-    let [start, end] = [row.measured.min, row.measured.max].map(|ns| plot.x.at(ns.max(1) as f64));
-    let top = plot.y.at(sent(row) as f64);
-    svg.line("lead", (LEFT, top), (start, top));
-    if lost > 0 {
-        let level = plot.y.at(lost as f64);
-        svg.line("plateau", (end, level), (plot.right, level));
+/// Lost frames are a plateau from a line's end to the right edge.
+fn plateaus(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
+    for row in group.rows.iter().filter(|row| row.series.ledger.lost.total() > 0) {
+        let lost = row.series.ledger.lost.total();
+        let (end, level) = (plot.x.at(row.measured.max.max(1) as f64), plot.y.at(lost as f64));
+        svg.group(&row.class(), |svg| svg.line("plateau", (end, level), (plot.right, level)));
         svg.text("tick end", (plot.right, level - 4.0), &format!("{} lost", units::grouped(lost)));
     }
 }
@@ -135,24 +141,12 @@ fn paper(svg: &mut Svg, group: &Latencies<'_>, row: &Ranked<'_, Latency>, plot: 
     }
 }
 
-fn worst_cases(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
-    let ends: Vec<f64> = group.rows.iter().map(|row| plot.x.at(row.measured.max as f64)).collect();
-    let badges = make_room(&ends, 17.0, (LEFT + 8.0, plot.right - 8.0));
-    for (n, (&end, &badge)) in ends.iter().zip(&badges).enumerate() {
-        svg.group(&group.rows[n].class(), |svg| {
-            ends_of(svg, &group.rows[n], plot);
-            svg.line("leader", (end, plot.bottom), (badge, plot.bottom + 15.0));
-            svg.badge((badge, plot.bottom + 22.0), n + 1);
-        });
-    }
-}
-
 fn worst_of_all(svg: &mut Svg, group: &Latencies<'_>, plot: &Plot) {
     let worst = group.rows.iter().max_by_key(|row| row.measured.max);
     if let Some(row) = worst {
         let x = plot.x.at(row.measured.max as f64);
         let level = plot.y.at(row.series.ledger.lost.total().max(1) as f64);
-        svg.group(&row.class(), |svg| svg.circle("worst", (x, level), 4.0));
+        svg.group(&row.class(), |svg| svg.circle("", (x, level), 4.0));
         svg.text(
             "value end",
             (plot.right, TOP - 8.0),

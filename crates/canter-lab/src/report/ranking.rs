@@ -2,7 +2,10 @@
 
 use crate::report::family::Family;
 use canter_cli::units::{self, Unit};
-use canter_measure::result::{Condition, Cost, Latency, RECEIVING, RECORDING, ResultFile, Series, Varied};
+use canter_measure::{
+    drawing::plot,
+    result::{Condition, Cost, Latency, RECEIVING, RECORDING, ResultFile, Series, Varied},
+};
 
 /// The reference for the others: the kernel's gateway, otherwise the simplest method.
 const LATENCY_REFERENCES: [&str; 3] = ["can-gw", "read+write", "read"];
@@ -32,7 +35,7 @@ impl<Measured> Ranked<'_, Measured> {
 
     /// The class of the line, bar and badge.
     pub fn class(&self) -> String {
-        format!("{} shade-{} dash-{}", self.family.class(), self.nth % 3, self.nth / 3 % 4)
+        plot::varied(&plot::varied(self.family.class(), "shade", self.nth % 3), "dash", self.nth / 3 % 4)
     }
 
     pub fn paper_ns(&self) -> Option<u64> {
@@ -188,7 +191,7 @@ impl<'a> Costs<'a> {
 
     /// The class of a series: colours by rank, because the way of waiting hardly matters here.
     pub fn class(row: &Ranked<'_, Cost>) -> String {
-        format!("hue-{} dash-{}", row.nth % 7, row.nth / 7 % 4)
+        plot::line_class(row.nth)
     }
 }
 

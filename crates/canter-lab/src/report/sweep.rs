@@ -66,7 +66,7 @@ impl Axis {
 impl Sweep {
     /// Names and classes of the lines, for a legend.
     fn legend(&self) -> Vec<(String, String)> {
-        self.lines.iter().enumerate().map(|(n, line)| (line.label.clone(), class(n))).collect()
+        self.lines.iter().enumerate().map(|(n, line)| (line.label.clone(), plot::line_class(n))).collect()
     }
 
     fn draw(&self) -> String {
@@ -142,7 +142,7 @@ impl Sweep {
             let ends = line.points.iter().map(|point| (point.at, point.min));
             let back = line.points.iter().rev().map(|point| (point.at, point.p90));
             let around = ends.chain(back).map(|(at, ns)| (x.at(at as f64), y.at(ns as f64)));
-            svg.plain_path(&format!("band {}", class(n)), &Path::through(around));
+            svg.plain_path(&format!("band {}", plot::line_class(n)), &Path::through(around));
         }
         for (n, line) in self.lines.iter().enumerate() {
             let points = line.points.iter().map(|point| (x.at(point.at as f64), y.at(point.p50 as f64)));
@@ -167,21 +167,20 @@ impl Sweep {
 
     fn line(&self, svg: &mut Svg, n: usize, points: Vec<(f64, f64)>) {
         let path = Path::through(points.iter().copied());
-        svg.path(&format!("line {}", class(n)), &path, &self.lines[n].label);
-        svg.dots(&format!("point {}", class(n)), points);
+        svg.group(&plot::line_class(n), |svg| {
+            svg.path("line", &path, &self.lines[n].label);
+            svg.dots("point", points);
+        });
     }
 
     fn badges(&self, svg: &mut Svg, end: impl Fn(&MethodLine) -> f64, within: (f64, f64), right: f64) {
         let ends: Vec<f64> = self.lines.iter().map(end).collect();
         let places = make_room(&ends, 17.0, within);
         for (n, (end, place)) in ends.into_iter().zip(places).enumerate() {
-            svg.line(&format!("leader {}", class(n)), (right, end), (right + 16.0, place));
-            svg.group(&class(n), |svg| svg.badge((right + 24.0, place), n + 1));
+            svg.group(&plot::line_class(n), |svg| {
+                svg.line("", (right, end), (right + 16.0, place));
+                svg.badge((right + 24.0, place), n + 1);
+            });
         }
     }
-}
-
-/// The class of a line: every line has a different hue, as for system calls.
-fn class(n: usize) -> String {
-    format!("hue-{} dash-{}", n % 7, n / 7 % 4)
 }

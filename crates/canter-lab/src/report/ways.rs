@@ -276,19 +276,23 @@ fn draw(ways: &Ways<'_>) -> String {
     svg.text("head end", (RATIO, TOP - 12.0), &format!("× {REFERENCE}"));
     svg.text("head end", (TIME, TOP - 12.0), "ns");
     svg.text("head", (NEEDS, TOP - 12.0), "needs");
+    let middle = |n: usize| TOP + ROW * (n as f64 + 0.5);
     for (n, way) in ways.ways.iter().enumerate() {
-        let y = TOP + ROW * (n as f64 + 0.5);
-        let (label, needs) = (ranking::label(way.row.series), needs(&way.row.series.method));
-        svg.text("name", (0.0, y + 4.2), &clip(&label, NAMES_MAX));
-        bar(&mut svg, way, &label, &scale, y);
+        let y = middle(n);
+        bar(&mut svg, way, &ranking::label(way.row.series), &scale, y);
         if let Some(paper) = ways.paper_ns(way) {
             let tip = format!("the paper: {}", way.row.paper_ns().map(units::round_span).unwrap_or_default());
             svg.path("diamond", &Path::diamond(scale.at(paper), y), &tip);
         }
-        svg.text("value strong end", (RATIO, y + 4.2), &ways.ratio(way).unwrap_or_default());
-        svg.text("value end", (TIME, y + 4.2), &units::grouped(way.ns()));
-        svg.text("value faint", (NEEDS, y + 4.2), needs);
     }
+    let mut column = |class, x, text: &dyn Fn(&Way<'_>) -> String| {
+        let rows = ways.ways.iter().enumerate();
+        svg.text_column(class, x, rows.map(|(n, way)| (middle(n) + 4.2, text(way))));
+    };
+    column("name", 0.0, &|way| clip(&ranking::label(way.row.series), NAMES_MAX));
+    column("value strong end", RATIO, &|way| ways.ratio(way).unwrap_or_default());
+    column("value end", TIME, &|way| units::grouped(way.ns()));
+    column("value faint", NEEDS, &|way| needs(&way.row.series.method).to_owned());
     svg.finish()
 }
 
@@ -308,18 +312,19 @@ fn description(ways: &Ways<'_>) -> String {
 
 /// The stages of a way side by side, with a letter where there is room.
 fn bar(svg: &mut Svg, way: &Way<'_>, label: &str, scale: &Scale, y: f64) {
-    let mut before_ns = 0;
+    let (mut before_ns, mut letters) = (0, Vec::new());
     for (n, stage, ns) in way.parts() {
         let [from, to] = [before_ns, before_ns + ns].map(|ns| scale.at(ns as f64));
         before_ns += ns;
         let (top, bottom) = (y - HALF, y + HALF);
-        let outline = Path::through([(from, top), (to, top), (to, bottom), (from, bottom), (from, top)]);
+        let outline = Path::around([(from, top), (to, top), (to, bottom), (from, bottom)]);
         let tip = format!("{label}: {} {} ns", stage.name(), units::grouped(ns));
         svg.path(&format!("part stage-{n}"), &outline, &tip);
         if to - from >= LETTER {
-            svg.text("letter middle", ((from + to) / 2.0, y + 4.0), &stages::letter(stage).to_string());
+            letters.push((f64::midpoint(from, to), stages::letter(stage).to_string()));
         }
     }
+    svg.text_row("letter middle", y + 4.0, letters);
 }
 
 #[cfg(test)]

@@ -14,6 +14,16 @@ pub fn labels_max(pixels: f64) -> usize {
 /// The width of a character of the drawings' monospaced font, in pixels.
 pub const CHARACTER: f64 = 7.3;
 
+/// The class of the `n`-th of several lines: its hue, and from the eighth on its dashes.
+pub fn line_class(n: usize) -> String {
+    varied(&format!("hue-{}", n % 7), "dash", n / 7 % 4)
+}
+
+/// The classes with one more for the `n`-th variety; the usual one, 0, needs none.
+pub fn varied(class: &str, variety: &str, n: usize) -> String {
+    if n == 0 { class.to_owned() } else { format!("{class} {variety}-{n}") }
+}
+
 /// The number of items that a description lists.
 const NAMED_MAX: usize = 6;
 
@@ -49,13 +59,13 @@ pub fn time_axis(svg: &mut Svg, scale: &Scale, ticks: usize, within: (f64, f64))
 /// Vertical grid lines with labels below them.
 pub fn columns(svg: &mut Svg, ticks: Vec<(f64, String)>, (top, bottom): (f64, f64)) {
     svg.uprights("grid", ticks.iter().map(|&(x, _)| x), (top, bottom));
-    svg.texts("tick middle", ticks.into_iter().map(|(x, label)| ((x, bottom + 16.0), label)));
+    svg.text_row("tick middle", bottom + 16.0, ticks);
 }
 
 /// Horizontal grid lines with labels on their left.
 pub fn levels(svg: &mut Svg, ticks: Vec<(f64, String)>, (left, right): (f64, f64)) {
     svg.levels("grid", ticks.iter().map(|&(y, _)| y), (left, right));
-    svg.texts("tick end", ticks.into_iter().map(|(y, label)| ((left - 6.0, y + 4.0), label)));
+    svg.text_column("tick end", left - 6.0, ticks.into_iter().map(|(y, label)| (y + 4.0, label)));
 }
 
 /// The instrument's floor as a grey line, or as text where it is left of the axis.

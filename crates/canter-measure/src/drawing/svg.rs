@@ -1,7 +1,7 @@
 //! A small SVG writer: deterministic output, all text escaped, all numbers finite.
 //!
 //! Colours, fonts and text anchors are classes of the page's style sheet, so that dark, light and print share
-//! one drawing.
+//! one drawing. Attributes are as HTML writes them: in quotes only where a value has spaces.
 
 use std::fmt::Write;
 
@@ -25,7 +25,8 @@ impl Svg {
         self.description = format!("<desc>{}</desc>", escape(description));
     }
 
-    /// Draws a line as a path: half the bytes of a `<line>`, of which a large page has thousands.
+    /// Draws a line as a path: half the bytes of a `<line>`, of which a large page has thousands. Without a class, it leads
+    /// to a badge.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         self.plain_path(class, &Path::through([from, to]));
     }
@@ -53,20 +54,20 @@ impl Svg {
     /// A rectangle from its upper left corner; a negative size counts as 0.
     pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
         let [x, y, w, h] = [at.0, at.1, size.0.max(0.0), size.1.max(0.0)].map(number);
-        self.element(format_args!(r#"<rect class="{class}" x="{x}" y="{y}" width="{w}" height="{h}"/>"#));
+        self.element(format_args!("<rect{} x={x} y={y} width={w} height={h} />", Class(class)));
     }
 
     /// Groups the elements of `draw`; they inherit the class with its colour and dashes.
     pub fn group(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
-        self.element(format_args!(r#"<g class="{class}">"#));
+        self.element(format_args!("<g{}>", Class(class)));
         draw(self);
         self.element(format_args!("</g>"));
     }
 
-    /// A circle.
+    /// A circle; without a class, a ring in the group's colour.
     pub fn circle(&mut self, class: &str, centre: (f64, f64), radius: f64) {
         let [x, y, r] = [centre.0, centre.1, radius].map(number);
-        self.element(format_args!(r#"<circle class="{class}" cx="{x}" cy="{y}" r="{r}"/>"#));
+        self.element(format_args!("<circle{} cx={x} cy={y} r={r} />", Class(class)));
     }
 
     /// Dots of one size as one path: a line of no length has round ends.
@@ -79,14 +80,32 @@ impl Svg {
         self.plain_path(class, &path);
     }
 
-    /// Lines of text of one class.
-    pub fn texts(&mut self, class: &str, texts: impl IntoIterator<Item = ((f64, f64), String)>) {
-        self.group(class, |svg| {
-            for (at, text) in texts {
-                let ([x, y], text) = ([at.0, at.1].map(number), escape(&text));
-                svg.element(format_args!(r#"<text x="{x}" y="{y}">{text}</text>"#));
-            }
-        });
+    /// Texts of one class side by side, each with its `x`.
+    pub fn text_row(&mut self, class: &str, y: f64, texts: impl IntoIterator<Item = (f64, String)>) {
+        self.texts(class, (0.0, y), 'x', texts);
+    }
+
+    /// Texts of one class below each other, each with its `y`.
+    pub fn text_column(&mut self, class: &str, x: f64, texts: impl IntoIterator<Item = (f64, String)>) {
+        self.texts(class, (x, 0.0), 'y', texts);
+    }
+
+    /// Texts in a group, which has their common coordinate.
+    fn texts(
+        &mut self,
+        class: &str,
+        at: (f64, f64),
+        axis: char,
+        texts: impl IntoIterator<Item = (f64, String)>,
+    ) {
+        let [x, y] = [at.0, at.1].map(number);
+        write!(self.body, "<g{} transform=\"translate({x} {y})\">", Class(class))
+            .expect("a String takes everything");
+        for (place, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            let (place, text) = (number(place), escape(&text));
+            write!(self.body, "<text {axis}={place}>{text}</text>").expect("a String takes everything");
+        }
+        self.element(format_args!("</g>"));
     }
 
     /// A line of text; `class` says which side of it is at `at`.
@@ -95,36 +114,44 @@ impl Svg {
             return;
         }
         let ([x, y], text) = ([at.0, at.1].map(number), escape(text));
-        self.element(format_args!(r#"<text class="{class}" x="{x}" y="{y}">{text}</text>"#));
+        self.element(format_args!("<text{} x={x} y={y}>{text}</text>", Class(class)));
     }
 
     /// A path with the tooltip `tip`.
     pub fn path(&mut self, class: &str, path: &Path, tip: &str) {
         let (d, tip) = (&path.d, escape(tip));
-        self.element(format_args!(r#"<path class="{class}" d="{d}"><title>{tip}</title></path>"#));
+        self.element(format_args!(r#"<path{} d="{d}"><title>{tip}</title></path>"#, Class(class)));
     }
 
     /// A path without a tooltip.
     pub fn plain_path(&mut self, class: &str, path: &Path) {
         let d = &path.d;
         if !d.is_empty() {
-            self.element(format_args!(r#"<path class="{class}" d="{d}"/>"#));
+            self.element(format_args!(r#"<path{} d="{d}"/>"#, Class(class)));
         }
     }
 
-    /// The outline `d` around the origin, moved to `at`, with the tooltip `tip`.
-    pub fn placed(&mut self, class: &str, d: &str, at: (f64, f64), tip: &str) {
-        let ([x, y], tip) = ([at.0, at.1].map(number), escape(tip));
-        let place = format!("translate({x} {y})");
-        self.element(format_args!(
-            r#"<path class="{class}" d="{d}" transform="{place}"><title>{tip}</title></path>"#
-        ));
+    /// The shape around `at`, with the tooltip `tip`.
+    pub fn shape(&mut self, class: &str, shape: Shape, at: (f64, f64), tip: &str) {
+        let (class, tip) = (Class(class), escape(tip));
+        match shape {
+            Shape::Circle(r) => {
+                let [x, y] = [at.0, at.1].map(number);
+                self.element(format_args!(
+                    "<circle{class} cx={x} cy={y} r={r}><title>{tip}</title></circle>"
+                ));
+            }
+            Shape::Outline(from, steps) => {
+                let [x, y] = [at.0 + from.0, at.1 + from.1].map(number);
+                self.element(format_args!(r#"<path{class} d="M{x} {y}{steps}"><title>{tip}</title></path>"#));
+            }
+        }
     }
 
-    /// A number in a disc that labels a line, in the group's colour.
+    /// A number in a disc that labels a line, in the group's colour. The style sheet knows it by its lack of a class.
     pub fn badge(&mut self, centre: (f64, f64), number: usize) {
-        self.circle("badge", centre, 7.5);
-        self.text("badge-text", (centre.0, centre.1 + 3.3), &number.to_string());
+        self.circle("", centre, 7.5);
+        self.text("", (centre.0, centre.1 + 3.3), &number.to_string());
     }
 
     /// The whole `<svg>` element.
@@ -132,11 +159,46 @@ impl Svg {
         let Self { body, title, description, .. } = &self;
         let [w, h] = [self.width, self.height].map(number);
         let head = format!("<title>{title}</title>{description}");
-        format!("<svg role=\"img\" viewBox=\"0 0 {w} {h}\">{head}\n{body}</svg>\n")
+        format!("<svg role=img viewBox=\"0 0 {w} {h}\">{head}\n{body}</svg>\n")
     }
 
     fn element(&mut self, element: std::fmt::Arguments<'_>) {
         writeln!(self.body, "{element}").expect("a String takes everything");
+    }
+}
+
+/// What stands around a point.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    /// A circle of this radius.
+    Circle(f64),
+    /// Relative steps of a path, from a place as seen from the point.
+    Outline((f64, f64), &'static str),
+}
+
+impl Shape {
+    /// The shape around the origin, as the `d` of a path.
+    pub fn path(self) -> String {
+        match self {
+            Self::Circle(r) => {
+                let across = 2.0 * r;
+                format!("M-{r} 0a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0 -{across} 0z")
+            }
+            Self::Outline((x, y), steps) => format!("M{x} {y}{steps}"),
+        }
+    }
+}
+
+/// The attribute `class` with the space before it; nothing without a class.
+struct Class<'a>(&'a str);
+
+impl std::fmt::Display for Class<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            "" => Ok(()),
+            several if several.contains(' ') => write!(f, r#" class="{several}""#),
+            one => write!(f, " class={one}"),
+        }
     }
 }
 
@@ -167,7 +229,14 @@ impl Path {
 
     /// The mark of a paper's number, around its centre.
     pub fn diamond(x: f64, y: f64) -> Self {
-        Self::through([(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0), (x - 5.0, y)])
+        Self::around([(x - 5.0, y), (x, y - 5.0), (x + 5.0, y), (x, y + 5.0)])
+    }
+
+    /// Straight lines around an area.
+    pub fn around(corners: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let mut path = Self::through(corners);
+        path.d.push('z');
+        path
     }
 
     /// Begins a new line here.
@@ -281,7 +350,7 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            _ if character.is_control() => out.push('\u{fffd}'),
+            _ if character.is_control() && character != '\n' => out.push('\u{fffd}'),
             _ => out.push(character),
         }
     }

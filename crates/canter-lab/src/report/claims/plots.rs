@@ -3,8 +3,8 @@
 
 use canter_cli::{terminal::clip, units};
 use canter_measure::drawing::axis::Scale;
-use canter_measure::drawing::marks;
 use canter_measure::drawing::svg::{Path, Svg};
+use canter_measure::drawing::{marks, plot};
 use canter_measure::verdicts::{Allowed, Labelled, Plot, PlotLine, Quantity, Verdict};
 
 const WIDTH: f64 = 340.0;
@@ -93,9 +93,8 @@ impl Axis {
         let ticks = self.ticks(5);
         svg.uprights("grid", ticks.iter().map(|(x, _)| *x), (top, bottom));
         svg.line("axis", (LEFT, bottom), (RIGHT, bottom));
-        for (x, label) in &ticks {
-            svg.text("tick middle", (x.clamp(20.0, WIDTH - 20.0), bottom + 14.0), label);
-        }
+        let labels = ticks.into_iter().map(|(x, label)| (x.clamp(20.0, WIDTH - 20.0), label));
+        svg.text_row("tick middle", bottom + 14.0, labels);
     }
 }
 
@@ -111,7 +110,7 @@ fn interval(svg: &mut Svg, axis: &Axis, [value, low, high]: [f64; 3], y: f64, ti
     if to - from > 1.0 {
         svg.line("interval", (from, y), (to, y));
     }
-    svg.placed("dot", marks::shape(0), (axis.at(value), y), tip);
+    svg.shape("dot", marks::shape(0), (axis.at(value), y), tip);
 }
 
 /// The verdict's own number, its bounds, and the paper's number.
@@ -131,7 +130,7 @@ fn number(verdict: &Verdict, quantity: Quantity) -> Option<String> {
     svg.rect("allowed", (left, top), ((right - left).max(3.0), bottom - top));
     axis.draw_below(&mut svg, (top, bottom));
     if let Some(paper) = verdict.paper {
-        svg.placed(
+        svg.shape(
             "diamond",
             marks::shape(3),
             (axis.at(paper), y),
@@ -187,15 +186,10 @@ fn course(verdict: &Verdict, axes: &Axes<'_>) -> String {
         Axis::around(points().flat_map(|point| point[1..].to_vec()).chain(bounds), quantity, (bottom, top));
     let x = horizontal(points().map(|point| point[0]).chain(allowed.iter().map(|one| one.at)));
     let mut svg = svg(verdict, bottom + 34.0);
-    let ticks = y.ticks(4);
-    svg.levels("grid", ticks.iter().map(|(y, _)| *y), (LABELS, RIGHT));
-    for (y, label) in &ticks {
-        svg.text("tick end", (LABELS - 6.0, y + 4.0), label);
-    }
+    plot::levels(&mut svg, y.ticks(4), (LABELS, RIGHT));
     svg.line("axis", (LABELS, bottom), (RIGHT, bottom));
-    for tick in x.ticks(5) {
-        svg.text("tick middle", (x.at(tick), bottom + 14.0), &units::grouped(tick as u64));
-    }
+    let ticks = x.ticks(5).into_iter().map(|tick| (x.at(tick), units::grouped(tick as u64)));
+    svg.text_row("tick middle", bottom + 14.0, ticks);
     svg.text("head end", (RIGHT, bottom + 28.0), &clip(against, 40));
     svg.text("head", (LEFT, key + 12.0), &clip(statistic, 48));
     shade(&mut svg, allowed, (&x, &y), (top, bottom));
@@ -252,7 +246,7 @@ fn draw_line(svg: &mut Svg, n: usize, line: &PlotLine, (x, y): (&Scale, &Axis), 
         for &[at, value, ..] in &line.points {
             let tip = format!("{}: {}", units::digits(at), y.quantity.in_words(value));
             let shape = if several { marks::shape(n) } else { marks::shape(0) };
-            svg.placed("dot", shape, (x.at(at), y.at(value)), &tip);
+            svg.shape("dot", shape, (x.at(at), y.at(value)), &tip);
         }
     });
 }

@@ -4,7 +4,7 @@ use super::{Cell, Flavour, Group, History};
 use canter_cli::units;
 use canter_measure::drawing::{
     axis::{Scale, make_room},
-    plot::WIDTH,
+    plot::{self, WIDTH},
     svg::{Path, Svg},
 };
 use serde::Serialize;
@@ -79,7 +79,7 @@ fn flavour(flavour: &Flavour) -> FlavourView {
 fn group_view(flavour: &Flavour, group: &Group) -> GroupView {
     let row = |(n, row): (usize, &super::Row)| RowView {
         number: n + 1,
-        class: class(n),
+        class: plot::line_class(n),
         label: row.label.clone(),
         cells: row.cells.iter().map(|cell| cell_view(*cell)).collect(),
     };
@@ -119,25 +119,27 @@ fn draw(flavour: &Flavour, group: &Group) -> String {
     let margin = ((most - least) * 0.1).max(0.02);
     let y = Scale::linear((least - margin, most + margin), (TOP + HEIGHT, TOP));
     svg.text("head", (0.0, 10.0), "times the first kernel");
-    for tick in y.fractions(6) {
-        svg.line("grid", (LEFT, y.at(tick)), (right, y.at(tick)));
-        svg.text("tick end", (LEFT - 6.0, y.at(tick) + 4.0), &format!("{tick:.2}×"));
-    }
-    for (n, kernel) in flavour.kernels.iter().enumerate() {
-        svg.text("tick middle", (x.at(n as f64), TOP + HEIGHT + 18.0), &kernel.name);
-    }
+    let ratios = y.fractions(6).into_iter().map(|tick| (y.at(tick), format!("{tick:.2}×")));
+    plot::levels(&mut svg, ratios.collect(), (LEFT, right));
+    let names = flavour.kernels.iter().enumerate();
+    let names = names.map(|(n, kernel)| (x.at(n as f64), kernel.name.clone()));
+    svg.text_row("tick middle", TOP + HEIGHT + 18.0, names);
     for (n, (row, line)) in group.rows.iter().zip(&lines).enumerate() {
         let points: Vec<_> = line.iter().map(|&(at, ratio, _)| (x.at(at as f64), y.at(ratio))).collect();
-        svg.path(&format!("line {}", class(n)), &Path::through(points.iter().copied()), &row.label);
-        for (point, (_, _, is_step)) in points.into_iter().zip(line) {
-            svg.circle(&format!("point {}", class(n)), point, if *is_step { 6.0 } else { 3.0 });
-        }
+        svg.group(&plot::line_class(n), |svg| {
+            svg.path("line", &Path::through(points.iter().copied()), &row.label);
+            for (point, (_, _, is_step)) in points.into_iter().zip(line) {
+                svg.circle("point", point, if *is_step { 6.0 } else { 3.0 });
+            }
+        });
     }
     let ends: Vec<_> =
         lines.iter().map(|line| line.last().map_or(TOP, |&(_, ratio, _)| y.at(ratio))).collect();
     for (n, (end, place)) in ends.iter().zip(make_room(&ends, 17.0, (TOP, TOP + HEIGHT))).enumerate() {
-        svg.line(&format!("leader {}", class(n)), (right, *end), (right + 16.0, place));
-        svg.group(&class(n), |svg| svg.badge((right + 24.0, place), n + 1));
+        svg.group(&plot::line_class(n), |svg| {
+            svg.line("", (right, *end), (right + 16.0, place));
+            svg.badge((right + 24.0, place), n + 1);
+        });
     }
     svg.finish()
 }
@@ -147,9 +149,4 @@ fn relative(row: &super::Row) -> Vec<(usize, f64, bool)> {
     let first = row.cells.iter().flatten().map(|cell| cell.ns).find(|&ns| ns > 0).unwrap_or(1) as f64;
     let points = row.cells.iter().enumerate();
     points.filter_map(|(n, cell)| cell.map(|cell| (n, cell.ns as f64 / first, cell.is_step))).collect()
-}
-
-/// The class of a line: every line has a different hue, as for system calls.
-fn class(n: usize) -> String {
-    format!("hue-{} dash-{}", n % 7, n / 7 % 4)
 }

@@ -6,7 +6,7 @@ use canter_cli::{terminal::clip, units};
 use canter_measure::drawing::axis::Scale;
 use canter_measure::drawing::marks;
 use canter_measure::drawing::plot::{self, CHARACTER, WIDTH};
-use canter_measure::drawing::svg::Svg;
+use canter_measure::drawing::svg::{Path, Svg};
 
 /// The distance between the marks of two kernels.
 const LANE: f64 = 5.0;
@@ -140,12 +140,15 @@ fn mark(svg: &mut Svg, rung: &Rung, (n, kernel): (usize, &str), scale: &Scale, y
             marks::cross(svg, (RIGHT - 5.0, y), &format!("{}, {kernel}: {why}", rung.gateway))
         }
         Some(Mark::Measured(measured)) => {
+            let mut tail = Path::default();
             if let Some(floor) = measured.floor.filter(|&floor| floor > 0) {
-                let x = scale.at(measured.ratio(floor));
-                svg.line(&format!("tail {}", marks::class(n)), (x, y - 2.5), (x, y + 2.5));
+                tail.move_to(scale.at(measured.ratio(floor)), y - 2.5);
+                tail.down_to(y + 2.5);
             }
             let [x, end] = [measured.median, measured.p99].map(|ns| scale.at(measured.ratio(ns)));
-            svg.line(&format!("tail {}", marks::class(n)), (x, y), (end, y));
+            tail.move_to(x, y);
+            tail.across_to(end);
+            svg.plain_path(&format!("tail {}", marks::class(n)), &tail);
             let ratio = units::ratio(measured.median, measured.reference).unwrap_or_default();
             let spans = [measured.median, measured.p99].map(units::span);
             let loss = measured.loss();

@@ -19,7 +19,7 @@ const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--faint:#6e7781;--line:#d0d7de;--paper:#fff}\
 @media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--faint:#8b949e;--line:#30363d;--paper:#0d1117}}\
 body{font:15px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:64rem;margin:2rem auto;padding:0 1rem}\
-svg{width:100%;height:auto;display:block}text{font:12px system-ui,sans-serif;fill:var(--ink)}\
+svg{width:100%;height:auto;display:block;font:12px system-ui,sans-serif;fill:var(--ink)}\
 .tick{fill:var(--faint)}.middle{text-anchor:middle}.end{text-anchor:end}\
 .grid{stroke:var(--line);fill:none}.trace{fill:none;stroke-width:1.3;stroke-linejoin:round}\
 .hue-0{stroke:#0969da}.hue-1{stroke:#bc4c00}.hue-2{stroke:#1a7f37}.hue-3{stroke:#8250df}.hue-4{stroke:#bf3989}.hue-5{stroke:#9a6700}.hue-6{stroke:#57606a}\
