@@ -27,6 +27,7 @@ mod testbed;
 mod tuning;
 mod unit;
 mod verdicts;
+mod writes;
 
 use crate::meter::instrument::InstrumentName;
 use amount::{Amount, QUICK_FRAMES};

@@ -6,6 +6,7 @@ use super::{
     claim::Claim,
     plan::{Case, LatencyFile, LatencyPlan},
     recording::RecordingPlan,
+    writes::WritesPlan,
 };
 use crate::{lab::Arch, meter::syscalls};
 use canter_cli::{
@@ -49,6 +50,8 @@ pub enum Kind {
     Ping(PingPlan),
     /// The losses of recorders on full buses.
     Recording(RecordingPlan),
+    /// The times of writes on a wire.
+    Writes(WritesPlan),
     /// No measurement, with the reason: a figure of the papers that this version cannot measure.
     Missing(String),
 }
@@ -177,6 +180,8 @@ pub struct PingPair {
     pub to: String,
 }
 
+const ONE_KIND: &str = "needs one of [syscalls], [latency], [ping], [recording], [writes] and missing";
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -193,6 +198,7 @@ struct File {
     latency: Option<LatencyFile>,
     ping: Option<PingPlan>,
     recording: Option<RecordingPlan>,
+    writes: Option<WritesPlan>,
     #[serde(default)]
     paper: PaperFigures,
     /// The ceilings that an earlier version had in study files.
@@ -288,17 +294,19 @@ impl Study {
     pub fn read(name: &str, text: &str) -> failure::Result<Self> {
         let wrong = |reason: String| Failure::failed(format!("{name}: study file: {reason}"));
         let file: File = Document::new(name, text).read().map_err(|wrong| Failure::failed(wrong.message))?;
-        let kind = match (file.syscalls, file.latency, file.ping, file.recording, file.missing) {
-            (Some(plan), None, None, None, None) => Kind::Syscalls(plan.setup()),
-            (None, Some(plan), None, None, None) => Kind::Latency(plan.plan().map_err(wrong)?),
-            (None, None, Some(plan), None, None) => Kind::Ping(plan.checked().map_err(wrong)?),
-            (None, None, None, Some(plan), None) => Kind::Recording(plan.checked().map_err(wrong)?),
-            (None, None, None, None, Some(why)) => Kind::Missing(why),
-            _ => {
-                let kinds = "needs one of [syscalls], [latency], [ping], [recording] and missing";
-                return Err(wrong(kinds.to_owned()));
-            }
+        let kinds = [
+            file.syscalls.map(|plan| Ok(Kind::Syscalls(plan.setup()))),
+            file.latency.map(|plan| plan.plan().map(Kind::Latency)),
+            file.ping.map(|plan| plan.checked().map(Kind::Ping)),
+            file.recording.map(|plan| plan.checked().map(Kind::Recording)),
+            file.writes.map(|plan| plan.checked().map(Kind::Writes)),
+            file.missing.map(|why| Ok(Kind::Missing(why))),
+        ];
+        let mut kinds = kinds.into_iter().flatten();
+        let (Some(kind), None) = (kinds.next(), kinds.next()) else {
+            return Err(wrong(ONE_KIND.to_owned()));
         };
+        let kind = kind.map_err(wrong)?;
         let File { name: own, title, source, set, lab, paper, ceiling, claim: claims, .. } = file;
         if ceiling.is_some() {
             return Err(wrong("[[ceiling]] is replaced by canter report --compare BEFORE AFTER".to_owned()));
@@ -352,6 +360,7 @@ impl Study {
             Kind::Latency(plan) => plan.count = amount.frames(plan.count),
             Kind::Ping(plan) => plan.count = amount.frames(plan.count),
             Kind::Recording(plan) => plan.frames = amount.frames(plan.frames),
+            Kind::Writes(plan) => plan.count = amount.frames(plan.count),
             Kind::Syscalls(_) | Kind::Missing(_) => {}
         }
         self
@@ -482,7 +491,7 @@ mod tests {
     fn the_error_names_the_fault_in_a_study_file() {
         let latency = "[latency]\nmethods = [\"can-gw\"]\ncount = 1\nlens = [2]\n";
         for (more, expected) in [
-            ("", "needs one of [syscalls], [latency], [ping], [recording] and missing"),
+            ("", ONE_KIND),
             (&latency.replace("can-gw", "can-gv"), "can-gv"),
             (&format!("{latency}loads = [\"rain\"]\n"), "rain: no such load (none, cpu, "),
             (&format!("{latency}traffic = [\"rain\"]\n"), "traffic: must be one-at-a-time, "),

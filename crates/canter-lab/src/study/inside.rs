@@ -7,6 +7,7 @@ use super::{
     side::{Local, Side},
     testbed::{self, Bed, TOGETHER},
     unit::{PING_WEIGHT, RECORDING_WEIGHT, SYSCALLS_WEIGHT},
+    writes,
 };
 use crate::meter::syscalls;
 use canter_cli::{
@@ -159,6 +160,13 @@ fn cases(
             report(begin(&recording::interfaces(plan)?));
             recording::measure(plan, known, &mut |number, what, one| {
                 report(case(number, format!("{what}: {}", outcome(&one)), RECORDING_WEIGHT, vec![one]));
+            })?;
+        }
+        Kind::Writes(plan) => {
+            report(begin(&writes::interfaces(plan)?));
+            writes::measure(plan, known, &mut |number, what, series| {
+                let what = format!("{what}: {}", outcome(&series[series.len() - 1]));
+                report(case(number, what, PING_WEIGHT, series));
             })?;
         }
         Kind::Missing(why) => return Err(Failure::unable(format!("{}: {why}", study.name))),

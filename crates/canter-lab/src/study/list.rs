@@ -30,6 +30,7 @@ fn state(study: &Study) -> String {
         Kind::Latency(plan) => format!("{} series", plan.cases().len()),
         Kind::Ping(plan) => format!("{} series", plan.cases()),
         Kind::Recording(plan) => format!("{} series", plan.cases()),
+        Kind::Writes(plan) => format!("{} cases", plan.cases()),
         Kind::Syscalls(_) | Kind::Missing(_) => "every system call".to_owned(),
     };
     let with = match study.set {

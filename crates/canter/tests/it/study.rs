@@ -111,6 +111,32 @@ fn what_is_sent_as_a_load_is_not_answered() {
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=study"]
+fn the_frames_of_a_write_follow_each_other_without_a_bit_between() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let plan = "[writes]\nbus = \"A\"\nwriters = [{ method = \"write\", interface = \"wcan0\" }]\nothers = [\"wcan1\"]\n\
+                bitrates = [1000000, 250000]\nbatch = [1, 3]\nlen = 8\ncount = 5\n";
+    let measured = series(&inside(&study_of(&folder, "writes", "wire", plan)));
+    assert_eq!(measured.len(), 2 * 2 * 3);
+    let median = |quantity: &str, variant: &str| {
+        let is_it = |one: &&Value| one["quantity"] == quantity && one["condition"]["variant"] == variant;
+        let one = measured.iter().find(is_it).unwrap_or_else(|| panic!("{quantity}, {variant}"));
+        assert_eq!(one["ledger"]["received"], 5, "{one}");
+        one["latency_ns"]["p50"].as_u64().unwrap()
+    };
+    for (rate, bit_ns) in [("1000 kbit/s", 1000), ("250 kbit/s", 4000)] {
+        let of = |quantity: &str, frames: &str| median(quantity, &format!("{frames} at {rate}"));
+        let bits_ns = of("total time", "1 frame") - of("start delay", "1 frame");
+        assert_eq!(bits_ns % bit_ns, 0, "whole bits");
+        // Three bits of intermission between two frames.
+        let three_ns = of("total time", "3 frames") - of("start delay", "3 frames");
+        assert_eq!(three_ns, 3 * bits_ns + 2 * 3 * bit_ns);
+        assert!(of("start delay", "1 frame") < of("write time", "1 frame"));
+    }
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
 fn the_stick_is_written_beside_the_gateway_and_not_mounted_afterwards() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();

@@ -15,6 +15,8 @@ pub struct Selector {
     /// The kernel, as `6.12-rt`; unless given, the first kernel of the claim's study.
     pub kernel: Option<String>,
     pub method: Option<String>,
+    /// What was measured, where it is no latency of a gateway: `start delay`.
+    pub quantity: Option<String>,
     /// Other work on the machine: `cpu`.
     pub load: Option<String>,
     /// The kind of traffic, such as `one-at-a-time`, `flood` or `period`.
@@ -58,6 +60,7 @@ impl Selector {
             study: named.study.or_else(|| base.study.clone()),
             kernel: named.kernel.or_else(|| base.kernel.clone()),
             method: named.method.or_else(|| base.method.clone()),
+            quantity: named.quantity.or_else(|| base.quantity.clone()),
             load: named.load.or_else(|| base.load.clone()),
             traffic: named.traffic.or_else(|| base.traffic.clone()),
             period: named.period.or(base.period),
@@ -95,6 +98,7 @@ impl Selector {
             study: _,
             kernel: _,
             method,
+            quantity,
             load,
             traffic,
             period,
@@ -111,6 +115,7 @@ impl Selector {
         let is_wanted =
             |wanted: &Option<String>, there: &str| wanted.as_deref().is_none_or(|one| one == there);
         is_wanted(method, &series.method)
+            && is_wanted(quantity, &series.quantity)
             && is_wanted(load, &there.load)
             && is_wanted(traffic, &there.traffic)
             && period.is_none_or(|period| period.0 == there.period_ns)
@@ -133,6 +138,7 @@ impl fmt::Display for Selector {
             word("", &self.study),
             word("kernel ", &self.kernel),
             word("", &self.method),
+            word("", &self.quantity),
             word("load ", &self.load),
             word("", &self.traffic),
             self.period.map(|period| format!("every {} ns", period.0)),
