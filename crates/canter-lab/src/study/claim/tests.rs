@@ -543,3 +543,21 @@ fn measured_counts_the_valid_series_of_all_kernels() {
     assert_eq!(decide(&at_least(1), &[]).finding, Finding::Missing);
     assert!(try_claim("measured = { kernels = [], at_least = 1 }").is_err());
 }
+
+#[test]
+fn frames_that_a_wire_hands_over_late_may_have_been_spared_and_were_not_lost_by_it() {
+    let criterion = "lost = { of = { method = 'a' }, paper = 0.02, side = 'at-least' }";
+    let found = |instrument: &str, processors: u32| {
+        let mut one = losing("a", 1000, 50);
+        one.condition.instrument = instrument.to_owned();
+        one.ledger.late = 40;
+        let mut result = result("s", vec![one]);
+        result.environment.processors = processors;
+        decide(criterion, &[result])
+    };
+    let wire = found("wire", 1);
+    assert_eq!((wire.finding, wire.estimate.unwrap().high > 0.09), (Finding::Within, true), "{wire:?}");
+    // Elsewhere the sender was late, and frames were denser afterwards; or another processor could work meanwhile.
+    assert_eq!(found("probe", 1).finding, Finding::Unclear);
+    assert_eq!(found("wire", 2).finding, Finding::Unclear);
+}

@@ -175,9 +175,17 @@ impl LostShare {
         }
         let nothing = || Outcome::missing("no frame was sent".to_owned());
         let share = statistics::share(lost, sent, Confidence::ONE).ok_or_else(nothing)?;
-        let late = found.iter().map(|one| one.series.ledger.late).sum::<u64>() as f64 / sent as f64;
-        let share =
-            Estimate { low: (share.low - late).max(0.0), high: (share.high + late).min(1.0), ..share };
+        let (mut lost_by_it, mut spared_by_it) = (0, 0);
+        for one in &found {
+            spared_by_it += one.series.ledger.late;
+            lost_by_it += if loses_no_more(one) { 0 } else { one.series.ledger.late };
+        }
+        let [lost_by_it, spared_by_it] = [lost_by_it, spared_by_it].map(|late| late as f64 / sent as f64);
+        let share = Estimate {
+            low: (share.low - lost_by_it).max(0.0),
+            high: (share.high + spared_by_it).min(1.0),
+            ..share
+        };
         let bounds = self.bounds().range();
         // A claim of zero loss is decided by the count, not by an interval.
         let finding = if self.paper == 0.0 {
@@ -195,6 +203,12 @@ impl LostShare {
             boots: found.iter().map(|one| one.file).collect::<std::collections::BTreeSet<_>>().len(),
         })
     }
+}
+
+/// Whether late frames cannot have caused losses. A virtual wire hands a frame over late when its only processor could do nothing
+/// else either: a controller would have had the frame in time, and its FIFO been as full when the processor looked.
+fn loses_no_more(one: &FoundSeries<'_>) -> bool {
+    one.series.instrument() == "wire" && one.result.environment.processors == 1
 }
 
 /// The lost and the sent frames of several series.
