@@ -344,7 +344,7 @@ fn an_interface_that_is_not_recorded_and_comes_up_later_takes_no_room_in_the_rin
     send(&mut senders[..2], 0, 20);
     // The recorder reads the reports of changes after each block of frames.
     eventually("frames after the report are in the file", || {
-        numbers(&file).values().any(|all| all.len() == 20)
+        numbers(&file).values().filter(|all| all.len() == 20).count() == 2
     });
     capture.signal("STOP");
     send(&mut senders[2..], 20, 5000);
