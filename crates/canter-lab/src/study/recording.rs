@@ -41,9 +41,13 @@ struct Case {
 impl RecordingPlan {
     pub fn checked(self) -> Result<Self, String> {
         self.recorders.iter().try_for_each(|name| recorder::find(name).map(drop))?;
-        let within = (1..=64).contains(&self.buses) && (4..=1024).contains(&self.memory) && self.len <= 8;
+        // A MiB for each bus is the least that dumpcap takes, and five the least of which canter has a part for its queue.
+        let least = self.buses.max(5);
+        let within = (1..=64).contains(&self.buses) && (least..=1024).contains(&self.memory) && self.len <= 8;
         if !within || self.bitrates.contains(&0) {
-            return Err("[recording]: 1…64 buses, 4…1024 MiB, at most 8 bytes, bit rates above 0".to_owned());
+            return Err(format!(
+                "[recording]: 1…64 buses, {least}…1024 MiB (one for each bus), at most 8 bytes, bit rates above 0"
+            ));
         }
         Ok(self)
     }

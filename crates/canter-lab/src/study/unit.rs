@@ -292,10 +292,10 @@ mod tests {
 
     #[test]
     fn a_study_with_a_usb_stick_has_a_machine_with_one() {
-        let boots = boots(units(&["wccd-table1", "probe-realtime"])).expect("the machines can be made");
+        let boots = boots(units(&["wccd-table1-stick", "probe-realtime"])).expect("the machines can be made");
         for boot in &boots {
             let names: Vec<_> = boot.units.iter().map(|unit| unit.study.name.as_str()).collect();
-            let expected = if boot.machine.usb_stick { "wccd-table1" } else { "probe-realtime" };
+            let expected = if boot.machine.usb_stick { "wccd-table1-stick" } else { "probe-realtime" };
             assert!(names.iter().all(|name| *name == expected), "{names:?}");
         }
         assert!(boots.iter().any(|boot| boot.machine.usb_stick));
