@@ -129,7 +129,8 @@ fn transmitters() -> Vec<&'static Transmitter> {
     [&[&*file_calls::WRITE], TRANSMITTERS].concat()
 }
 
-fn frame(len: u8) -> failure::Result<Frame> {
+/// A frame of this length, of whose bits none is stuffed in the data.
+pub(crate) fn frame(len: u8) -> failure::Result<Frame> {
     let data = [0x55; 8];
     Frame::classic(canter_io::Identifier::Sff(0x123), &data[..usize::from(len)])
         .map_err(|error| Failure::new(Exit::Usage, format!("--len {len}: {error}")))

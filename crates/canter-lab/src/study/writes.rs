@@ -2,6 +2,7 @@
 //! start to the first frame's first bit, and the time from its start to the last frame's last bit. The wire's tap has the
 //! bits' times, read when all writes are done.
 
+use crate::meter::syscalls;
 use canter_cli::failure::{self, Exit, Failure};
 use canter_io::{
     BitRate, Frame, Interface, clock,
@@ -144,7 +145,7 @@ fn write_all(plan: &WritesPlan, case: &Case<'_>) -> failure::Result<Vec<Times>> 
     let method: TransmitMethod = case.writer.method.parse()?;
     let mut writer = method.open(&interface, &TransmitOptions::default())?;
     let mut tap = Tap::open(&plan.bus)?;
-    let frames = vec![frame(plan.len)?; case.batch];
+    let frames = vec![syscalls::frame(plan.len)?; case.batch];
     let bits_ns = case.batch as u64 * frames[0].duration_ns(BitRate::classic(case.bitrate));
     let mut calls = Vec::new();
     for _ in 0..plan.count {
@@ -177,11 +178,6 @@ fn write(writer: &mut dyn Transmit, frames: &[Frame]) -> std::io::Result<[u64; 2
         true => Ok([begin_ns, end_ns]),
         false => Err(std::io::Error::other("the queue is full")),
     }
-}
-
-fn frame(len: u8) -> failure::Result<Frame> {
-    let text = format!("123#{}", "55".repeat(len.into()));
-    text.parse().map_err(|error| Failure::failed(format!("study: {text}: {error}")))
 }
 
 fn series(plan: &WritesPlan, case: &Case<'_>, times: &[Times]) -> Vec<Series> {

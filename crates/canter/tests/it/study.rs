@@ -125,10 +125,10 @@ fn the_frames_of_a_write_follow_each_other_without_a_bit_between() {
         one["latency_ns"]["p50"].as_u64().unwrap()
     };
     for (rate, bit_ns) in [("1000 kbit/s", 1000), ("250 kbit/s", 4000)] {
-        let of = |quantity: &str, frames: &str| median(quantity, &format!("{frames} at {rate}"));
+        let median_ns = |quantity: &str, frames: &str| median(quantity, &format!("{frames} at {rate}"));
         // The two medians may be of two writes, whose first instructions differ by some ns.
         let bits = |frames: &str| {
-            let ns = of("total time", frames) - of("start delay", frames);
+            let ns = median_ns("total time", frames) - median_ns("start delay", frames);
             let bits = (ns + bit_ns / 2) / bit_ns;
             assert!(
                 ns.abs_diff(bits * bit_ns) <= bit_ns / 100,
@@ -138,7 +138,7 @@ fn the_frames_of_a_write_follow_each_other_without_a_bit_between() {
         };
         // Three bits of intermission between two frames.
         assert_eq!(bits("3 frames"), 3 * bits("1 frame") + 2 * 3);
-        assert!(of("start delay", "1 frame") < of("write time", "1 frame"));
+        assert!(median_ns("start delay", "1 frame") < median_ns("write time", "1 frame"));
     }
 }
 

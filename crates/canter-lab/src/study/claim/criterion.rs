@@ -45,7 +45,7 @@ pub enum Criterion {
     Lost(Box<LostShare>),
     /// Nothing is lost, and no queue grows.
     KeepsUp(KeepsUp),
-    /// So many series were measured.
+    /// At least a number of series is measured and valid.
     Measured(Measured),
     /// Nothing here decides the claim: the claim's `lacks` or `unmeasured` says why.
     Nothing,

@@ -41,14 +41,18 @@ fn loop_device() -> io::Result<PathBuf> {
     }
     let image = "/tmp/canter-disk.img";
     File::create(image)?.set_len(64 << 20)?;
-    let run =
-        |words: &[&str]| match Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).status()? {
-            status if status.success() => Ok(()),
-            status => Err(io::Error::other(format!("{}: {status}", words.join(" ")))),
-        };
     run(&["modprobe", "-a", "loop", "ext4"])?;
     run(&["mkfs.ext4", "-q", "-F", image])?;
     fs::create_dir(folder)?;
     run(&["mount", "-o", "loop", image, "/tmp/canter-disk"])?;
     Ok(folder.to_owned())
+}
+
+/// Runs a program that has nothing to read and whose output nobody reads; an error is its words and how it ended.
+pub(super) fn run(words: &[&str]) -> io::Result<()> {
+    let mut command = Command::new(words[0]);
+    match command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).status()? {
+        status if status.success() => Ok(()),
+        status => Err(io::Error::other(format!("{}: {status}", words.join(" ")))),
+    }
 }

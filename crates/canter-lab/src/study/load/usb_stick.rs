@@ -1,13 +1,15 @@
 //! The lab's USB stick, mounted, written and unmounted again and again. No other disk is ever written: not outside of the
 //! lab, and in the lab none but the one with the serial number that the lab gives its stick.
 
-use super::row::{CANTER, LoadCommand, LoadRow};
+use super::{
+    disk::run,
+    row::{CANTER, LoadCommand, LoadRow},
+};
 use crate::lab::usb_stick::SERIAL;
 use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
 /// The load in a mount namespace of its own: when its process ends, however that is, nothing is mounted anywhere.
@@ -25,6 +27,7 @@ pub const LOAD: LoadRow = LoadRow {
 /// The files that are written while the stick is mounted, and the bytes of each.
 const FILES: usize = 4;
 const FILE_BYTES: usize = 256 << 10;
+const FOLDER: &str = "/tmp/canter-usb-stick";
 
 /// The block device of the lab's stick, or why there is none.
 fn stick() -> Result<PathBuf, String> {
@@ -52,24 +55,17 @@ fn disk_of(serial: &str, disks: &Path) -> Option<PathBuf> {
 
 /// Mounts the stick, writes and synchronises files, and unmounts it, without end.
 fn mount_and_write(stick: &Path) -> io::Result<()> {
-    let folder = Path::new("/tmp/canter-usb-stick");
+    let (folder, stick) = (Path::new(FOLDER), stick.to_string_lossy());
     fs::create_dir_all(folder)?;
     let block = vec![0x55; FILE_BYTES];
     loop {
-        run(Command::new("mount").args(["-t", "vfat"]).args([stick, folder]))?;
+        run(&["mount", "-t", "vfat", &stick, FOLDER])?;
         for number in 0..FILES {
             let mut file = File::create(folder.join(format!("file{number}")))?;
             file.write_all(&block)?;
             file.sync_all()?;
         }
-        run(Command::new("umount").arg(folder))?;
-    }
-}
-
-fn run(command: &mut Command) -> io::Result<()> {
-    match command.stdin(Stdio::null()).stdout(Stdio::null()).status()? {
-        status if status.success() => Ok(()),
-        status => Err(io::Error::other(format!("{}: {status}", command.get_program().display()))),
+        run(&["umount", FOLDER])?;
     }
 }
 

@@ -1,8 +1,9 @@
 //! Full buses: a virtual wire each, with one node, which is recorded, and its source. They go when this is dropped.
 
-use canter_cli::failure::{self, Failure};
+use crate::meter::syscalls;
+use canter_cli::failure;
 use canter_io::{
-    Frame, Interface, clock,
+    Interface, clock,
     interface::BitTiming,
     netlink::wire::{self, NodeOptions, Pace, Random, Source},
 };
@@ -45,7 +46,7 @@ impl Buses {
     pub fn flood(&self, frames: u64, len: u8) -> failure::Result<Sent> {
         for (seed, bus) in (1..).zip(&self.nodes) {
             let source = Source {
-                frame: frame(len)?,
+                frame: syscalls::frame(len)?, // the data will be random
                 pace: Pace::Always,
                 count: Some(u32::try_from(frames).unwrap_or(u32::MAX)),
                 random: Random { data: true, seed: Some(seed), ..Random::default() },
@@ -70,12 +71,6 @@ impl Buses {
         }
         Ok(sent)
     }
-}
-
-/// A frame of this length, whose data will be random.
-fn frame(len: u8) -> failure::Result<Frame> {
-    let text = format!("123#{}", "00".repeat(len.into()));
-    text.parse().map_err(|error| Failure::failed(format!("study: {text}: {error}")))
 }
 
 impl Drop for Buses {

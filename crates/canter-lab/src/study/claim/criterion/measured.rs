@@ -25,8 +25,8 @@ impl Measured {
     }
 
     pub fn selectors(&self) -> Vec<Selector> {
-        let on = |kernel: &String| Selector { kernel: Some(kernel.clone()), ..Selector::default() };
-        self.kernels.iter().map(on).collect()
+        let selector = |kernel: &String| Selector { kernel: Some(kernel.clone()), ..Selector::default() };
+        self.kernels.iter().map(selector).collect()
     }
 
     pub fn decide(&self, evidence: &Evidence<'_>) -> Result<Outcome, Outcome> {
