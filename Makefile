@@ -24,7 +24,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
 
 .PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-bisect-kernel test-arm test-arm-lab test-arm-host test-wheel test-fleet miri test-bits \
   test-kernel-all test-checkpatch test-ynl test-selftests test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible \
-  bench bench-convert bench-python soak fuzz baremetal dist test-dist programs wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
+  bench bench-user-space bench-convert bench-python soak fuzz baremetal dist test-dist programs wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
 
 study: setup
 	$(RUST_BUILD) build --release --locked
@@ -245,10 +245,11 @@ baremetal:
 # Formatting, licences, clippy; what .ci/run runs beside make test.
 lint: lint-elsewhere
 	$(RUST_BUILD) fmt --all --check
-	for each in baremetal python; do (cd $$each && $(RUST_BUILD) fmt --check) || exit 1; done
+	for each in baremetal benches python; do (cd $$each && $(RUST_BUILD) fmt --check) || exit 1; done
 	packaging/copyright.py --check
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check licenses bans sources && \
-	  cargo deny --locked --manifest-path python/Cargo.toml check --config deny.toml licenses bans sources; \
+	  for each in benches python; do \
+	    cargo deny --locked --manifest-path $$each/Cargo.toml check --config deny.toml licenses bans sources || exit 1; done; \
 	else echo 'SKIPPED lint: no cargo-deny (cargo install --locked cargo-deny)'; fi
 	$(RUST_BUILD) clippy --workspace --all-targets --locked -- -D warnings
 	$(RUST_BUILD) xtask prose
@@ -273,6 +274,11 @@ bench: setup
 	$(RELEASE) study run bench-syscalls bench-rules bench-waits 2014-fig4.2 --out target/bench --again --ceilings
 	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter-io --bench seam
 	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter --bench record
+
+# What user space costs a frame, as ratios to memcpy of the same frames, on this machine: target/bench/user-space.tsv. ONLY=merge:
+# only what has this in its name.
+bench-user-space:
+	$(RUST_BUILD) bench --locked --manifest-path benches/Cargo.toml --target-dir $(TARGET) -- "$(ONLY)"
 
 # What converting a frame costs, beside tshark, log2asc and python-can.
 bench-convert: setup target/python

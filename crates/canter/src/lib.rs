@@ -25,7 +25,8 @@ mod live;
 mod manual;
 mod methods;
 mod ping;
-mod recordings;
+#[doc(hidden)]
+pub mod recordings;
 mod replay;
 mod service;
 mod status;

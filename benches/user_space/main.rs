@@ -1,0 +1,20 @@
+//! What canter's user space costs a frame, in ratios to memcpy: `make bench-user-space`. No CAN is needed.
+
+mod batch;
+mod formats;
+mod histogram;
+mod merge;
+mod rules;
+mod signals;
+
+use canter_benches::comparison::Comparisons;
+use std::io;
+
+fn main() -> io::Result<()> {
+    let mut comparisons = Comparisons::new();
+    for bench in [batch::bench, rules::bench, signals::bench, formats::bench, merge::bench, histogram::bench]
+    {
+        bench(&mut comparisons);
+    }
+    comparisons.finish()
+}
