@@ -7,11 +7,32 @@ use canter_frame::BusId;
 const INTERFACES_MAX: usize = 4096;
 
 /// The buses of a recording: each has a name, and a number from 0 on in the order in which they are found.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Names {
     list: Vec<String>,
-    /// The bus found last: usually the next frame is on the same bus.
-    last: usize,
+    /// Buses by the end of their names: the one found last of each slot. Frames of different buses follow each other, and the
+    /// end of a name tells most buses of a vehicle apart.
+    by_end: [u16; SLOTS],
+}
+
+/// Slots of buses by the end of their names.
+const SLOTS: usize = 64;
+
+/// The slot of a name: a number below 64 at its end has a slot of its own, as in `can12`.
+#[inline]
+fn slot(name: &str) -> usize {
+    let end = match name.as_bytes() {
+        [.., tens, ones] => tens.wrapping_mul(10).wrapping_add(*ones),
+        [one] => *one,
+        [] => 0,
+    };
+    usize::from(end) % SLOTS
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { list: Vec::new(), by_end: [0; SLOTS] }
+    }
 }
 
 impl Names {
@@ -24,15 +45,19 @@ impl Names {
     ///
     /// # Errors
     /// When there are more buses than any vehicle has.
+    #[inline]
     pub fn number(&mut self, name: &str) -> Result<BusId, Trouble> {
-        if self.list.get(self.last).is_some_and(|known| known == name) {
-            return Ok(BusId(self.last as u32));
+        let slot = slot(name);
+        let found = self.by_end[slot];
+        if self.list.get(usize::from(found)).is_some_and(|known| known == name) {
+            return Ok(BusId(found.into()));
         }
-        self.last = match self.list.iter().position(|known| known == name) {
-            Some(known) => known,
-            None => self.add(name)?.index(),
+        let bus = match self.list.iter().position(|known| known == name) {
+            Some(known) => BusId(known as u32),
+            None => self.add(name)?,
         };
-        Ok(BusId(self.last as u32))
+        self.by_end[slot] = bus.0 as u16; // below INTERFACES_MAX
+        Ok(bus)
     }
 
     /// Adds a bus, even if there is another of this name.
@@ -51,6 +76,21 @@ impl Names {
     pub fn rename(&mut self, bus: BusId, name: &str) {
         if let Some(known) = self.list.get_mut(bus.index()) {
             name.clone_into(known);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_the_same_end_are_buses_of_their_own() {
+        let mut names = Names::default();
+        for _ in 0..2 {
+            for (number, name) in ["can0", "vcan0", "0", "can64", "", "can12"].iter().enumerate() {
+                assert_eq!(names.number(name).unwrap(), BusId(number as u32), "{name:?}");
+            }
         }
     }
 }
