@@ -59,7 +59,7 @@ pub fn boot(machine: &Machine, kernel: &Kernel, root: &Path, progress: &Progress
         return Err(lab_failure(format!("{}: not a static program ({install})", busybox.display())));
     }
     let mut archive = Archive::new();
-    for folder in ["bin", "dev", "proc", "sys", "ov", "modules"] {
+    for folder in ["bin", "dev", "proc", "sys", "run", "tmp", "ov", "modules"] {
         archive.folder(folder);
     }
     let busybox_bytes =
