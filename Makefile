@@ -269,11 +269,19 @@ lint-if-possible:
 	@if $(RUST_BUILD) clippy --version >/dev/null 2>&1 && $(RUST_BUILD) fmt --version >/dev/null 2>&1; then $(MAKE) lint; \
 	else echo 'SKIPPED lint: this toolchain has no clippy or rustfmt (rustup component add clippy rustfmt)'; fi
 
+# Every figure that has a ceiling, in BOOTS boots each, and one table of all, also of what a part that failed has not measured.
+# A bench's standard output is its table (HACKING.md).
+BOOTS ?= 3
+BENCH_STUDIES := bench-syscalls bench-rules bench-waits 2014-fig4.2 probe-gateways probe-realtime wccd-fig6
 bench: setup
 	$(RUST_BUILD) build --release --locked
-	$(RELEASE) study run bench-syscalls bench-rules bench-waits 2014-fig4.2 --out target/bench --again --ceilings
-	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter-io --bench seam
-	$(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench --locked -p canter --bench record
+	mkdir -p target/bench
+	rm -f target/bench/*.json target/bench/seam*.tsv target/bench/record*.tsv
+	-for boot in $$(seq $(BOOTS)); do for each in canter-io/seam canter/record; do \
+	  $(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench -q --locked -p $${each%/*} --bench $${each#*/} \
+	    > target/bench/$${each#*/}.boot$$boot.tsv; done; done
+	-$(RELEASE) study run $(BENCH_STUDIES) --boots $(BOOTS) --out target/bench --again
+	$(RELEASE) study ceilings target/bench
 
 # What user space costs a frame, as ratios to memcpy of the same frames, on this machine: target/bench/user-space.tsv. ONLY=merge:
 # only what has this in its name.

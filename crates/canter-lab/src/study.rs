@@ -35,9 +35,11 @@ use campaign::Campaign;
 use canter_cli::{
     failure::{self, Exit, Failure},
     options::Common,
+    terminal::Ink,
+    whole_file,
 };
 use canter_measure::result::ResultFile;
-use ceiling::Ceiling;
+use ceiling::{Ceiling, Comparison, Measured};
 use clap::{Args, Subcommand};
 use definition::{Set, Study};
 use journal::Journal;
@@ -78,6 +80,12 @@ enum Action {
     Run(RunArguments),
     /// Decide the papers' claims by results
     Verdicts(verdicts::Arguments),
+    /// Compare figures with all recorded ceilings and limits, as `make bench` does
+    Ceilings {
+        /// Folder with result files of studies and tables of benches; the comparison is written there as ceilings.tsv
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Start and end gateways by the orders on standard input, for a run on another machine
     #[command(hide = true)]
     Gateway { input: String, output: String },
@@ -175,6 +183,7 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         Action::List => list::print(),
         Action::Run(run) => run_all(&run, common),
         Action::Verdicts(verdicts) => verdicts::run(&verdicts, common),
+        Action::Ceilings { folder } => compare_with_ceilings(&folder),
         Action::Gateway { input, output } => remote::serve(input, output),
         Action::Role { .. } => Err(replaced("study role")),
         Action::Inside { names, amount, boot, skip } => {
@@ -250,8 +259,8 @@ fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
     } else {
         in_lab(run, units, journal, amount, common)?
     };
-    let exceeded = run.ceilings && !check_ceilings(&results)?;
     let lost = results.iter().flat_map(|result| &result.series).any(|series| series.ledger.lost.total() > 0);
+    let exceeded = run.ceilings && !check_ceilings(results)?;
     Ok(match (exceeded || !failures.is_empty(), lost) {
         (true, _) => Exit::Failed,
         (false, true) => Exit::Lost,
@@ -328,18 +337,17 @@ fn replaced(what: &str) -> Failure {
     Failure::new(Exit::Usage, format!("{what} {way}"))
 }
 
-/// Prints every ceiling beside its statistic; returns whether all are kept.
-fn check_ceilings(results: &[ResultFile]) -> failure::Result<bool> {
-    let ceilings = Ceiling::all()?;
-    let mut kept = true;
-    for result in results {
-        let is_ours =
-            |ceiling: &&Ceiling| ceiling.study == result.study && ceiling.is_for(&result.environment.kernel);
-        for ceiling in ceilings.iter().filter(is_ours) {
-            let check = ceiling.check(result);
-            kept &= check.is_kept();
-            println!("{:<14} {check}", result.study);
-        }
-    }
-    Ok(kept)
+/// Prints the ceilings of these results; returns whether all are kept.
+fn check_ceilings(results: Vec<ResultFile>) -> failure::Result<bool> {
+    let comparison = Comparison::of_measured(&Ceiling::all()?, &Measured::of_results(results));
+    print!("{}", comparison.text(Ink::for_stdout()));
+    Ok(comparison.is_kept())
+}
+
+/// Prints all ceilings beside what is in a folder.
+fn compare_with_ceilings(folder: &Path) -> failure::Result {
+    let comparison = Comparison::of_all(&Ceiling::all()?, folder)?;
+    whole_file::write(&folder.join("ceilings.tsv"), "write the comparison", &comparison.to_tsv())?;
+    print!("{}", comparison.text(Ink::for_stdout()));
+    Ok(if comparison.is_kept() { Exit::Done } else { Exit::Failed })
 }

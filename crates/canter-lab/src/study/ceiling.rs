@@ -1,211 +1,237 @@
-//! Ceilings: statistics that a change must not exceed. Ratios to another method in the same run, or instructions in the
-//! virtual clock; never times of a real machine.
+//! Ceilings: figures that a change must not exceed. Ratios to another method in the same run, or instructions in the
+//! virtual clock; never times of a real machine. A ceiling stands above the figure reached by a margin that derives from
+//! the figure's spread over boots; beside it stands the figure's limit, where one is known.
 
-use super::{claim::Statistic, rules::Rules};
+mod bench_table;
+mod comparison;
+mod measured;
+
+use super::rules::Rules;
 use canter_cli::failure::{self, Failure};
-use canter_measure::result::{ResultFile, Series};
+pub use comparison::Comparison;
+pub use measured::Measured;
+use measured::{Boot, Selector};
 use serde::Deserialize;
-use std::fmt;
+use std::collections::BTreeMap;
 
-/// A bound on one statistic of one method.
+/// The margin above the figure reached, in spreads.
+const SPREADS: f64 = 2.0;
+/// The smallest margin, as a share of the figure reached: less is not worth a look, even where boots do not differ.
+const MARGIN_MIN: f64 = 0.01;
+
+/// A bound on one figure of one method.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ceiling {
+    /// The study whose results, or the bench whose table has the figure.
     pub study: String,
     method: String,
-    #[serde(rename = "figure")]
-    statistic: Statistic,
+    /// A statistic of the series, or a column of the bench's table.
+    figure: String,
     /// The series with these rules; unless given, the method's first series.
     rules: Option<Rules>,
-    /// The method whose statistic divides this one; unless given, the ceiling is in ns.
+    /// The method whose figure divides this one; without a divisor, the ceiling is in ns.
     over: Option<String>,
-    /// The rules with which the method's own statistic divides this one.
+    /// The figure of the same method that divides this one.
+    over_figure: Option<String>,
+    /// The rules with which the method's own figure divides this one.
     over_rules: Option<Rules>,
-    /// The rules with which the method's own statistic is subtracted from this one.
+    /// The rules with which the method's own figure is subtracted from this one.
     above_rules: Option<Rules>,
-    at_most: f64,
+    /// The median of several boots.
+    reached: f64,
+    /// The largest of these boots less the smallest, in the unit of `reached`.
+    spread: f64,
+    /// The name of a limit in the table.
+    #[serde(rename = "limit")]
+    limit_name: Option<String>,
+    #[serde(skip)]
+    limit: Option<Limit>,
     /// The kernels to which the ceiling applies, as `6.12` or `6.12-rt`; all unless given.
     #[serde(default)]
     kernels: Vec<String>,
 }
 
-/// A ceiling with the measured statistic.
+/// The figure that no change can go below on the same path: a number, or a figure of the same run with the ceiling's divisor.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limit {
+    number: Option<f64>,
+    /// The method whose figure is the limit; unless given, the ceiling's own.
+    method: Option<String>,
+    /// The figure that is the limit; unless given, the ceiling's own.
+    figure: Option<String>,
+    /// The stages of the method's median frame that are the limit together, in place of a figure.
+    #[serde(default)]
+    stages: Vec<String>,
+    /// The reason, as the table prints it.
+    why: String,
+}
+
+/// A ceiling with the figure of some boots.
 pub struct Check {
-    ceiling: Ceiling,
-    /// The statistic, or the reason why it is missing, which counts as exceeded.
-    measured: Result<f64, String>,
+    /// The median of the boots, or the reason why it is missing, which counts as exceeded.
+    today: Result<f64, String>,
+    /// The largest boot less the smallest.
+    spread: f64,
+    limit: Option<f64>,
+    /// The number of boots.
+    boots: usize,
+}
+
+/// The place of a figure in relation to its ceiling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Kept,
+    /// The figure is below the one reached by more than the margin, so the ceiling can be lowered.
+    Lower,
+    Exceeded,
+    Missing,
 }
 
 impl Ceiling {
     /// The table of ceilings.
     pub fn all() -> failure::Result<Vec<Self>> {
+        Self::of_text(include_str!("ceilings.toml"))
+            .map_err(|why| Failure::failed(format!("ceilings.toml: {why}")))
+    }
+
+    fn of_text(text: &str) -> Result<Vec<Self>, String> {
         #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
         struct Table {
+            #[serde(default)]
+            limit: BTreeMap<String, Limit>,
             ceiling: Vec<Ceiling>,
         }
-        let table: Table = toml::from_str(include_str!("ceilings.toml"))
-            .map_err(|error| Failure::failed(format!("ceilings.toml: {}", error.message())))?;
-        Ok(table.ceiling)
+        let Table { limit, mut ceiling } =
+            toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        for one in &mut ceiling {
+            if let Some(name) = &one.limit_name {
+                one.limit = Some(limit.get(name).ok_or_else(|| format!("no limit {name}"))?.clone());
+            }
+        }
+        Ok(ceiling)
     }
 
     /// Whether the ceiling applies to this kernel, in the words of [`Environment`](canter_measure::result::Environment).
-    pub fn is_for(&self, kernel: &str) -> bool {
-        let is_this = |wanted: &String| {
-            let series = wanted.strip_suffix("-rt");
-            let realtime = kernel.contains("PREEMPT_RT");
-            kernel.starts_with(&format!("{}.", series.unwrap_or(wanted))) && realtime == series.is_some()
-        };
-        self.kernels.is_empty() || self.kernels.iter().any(is_this)
+    fn is_for(&self, kernel: &str) -> bool {
+        self.kernels.is_empty() || self.kernels.iter().any(|wanted| is_kernel(kernel, wanted))
     }
 
-    /// Checks the ceiling against a result. Of a method that receives and sends, the receiving series counts.
-    pub fn check(&self, result: &ResultFile) -> Check {
-        Check { ceiling: self.clone(), measured: self.measured(result) }
+    /// The distance of the ceiling to the figure reached.
+    fn margin(&self) -> f64 {
+        (SPREADS * self.spread).max(MARGIN_MIN * self.reached)
     }
 
-    fn measured(&self, result: &ResultFile) -> Result<f64, String> {
-        let statistic = |method: &str, rules: Option<&Rules>| {
-            let is_it = |series: &&Series| {
-                series.method == method && rules.is_none_or(|rules| rules.are_of(&series.condition))
-            };
-            let series = result.series.iter().find(is_it).ok_or("no such series")?;
-            self.statistic.as_measured(series, None).map(|estimate| estimate.value)
+    /// The bound.
+    fn at_most(&self) -> f64 {
+        self.reached + self.margin()
+    }
+
+    fn is_ratio(&self) -> bool {
+        self.over.is_some() || self.over_figure.is_some() || self.over_rules.is_some()
+    }
+
+    /// Compares the ceiling with boots of its study.
+    fn check(&self, measured: &Measured) -> Check {
+        let boots = measured.boots.len();
+        let each = measured.boots.iter().map(|boot| self.figure_of(boot)).collect::<Result<Vec<_>, _>>();
+        let limits = measured.boots.iter().map(|boot| self.limit_of(boot)).collect::<Result<Vec<_>, _>>();
+        let (each, limits) = match (each, limits) {
+            (Ok(each), Ok(limits)) => (each, limits),
+            (Err(why), _) | (_, Err(why)) => return Check { boots, ..Check::missing(why) },
         };
-        let (method, rules) = (self.method.as_str(), self.rules.as_ref());
-        let value = statistic(method, rules)?;
-        Ok(match (&self.over, &self.over_rules, &self.above_rules) {
-            (None, None, None) => value,
-            (None, None, above) => value - statistic(method, above.as_ref())?,
-            (over, over_rules, _) => {
-                value / statistic(over.as_deref().unwrap_or(method), over_rules.as_ref().or(rules))?
-            }
-        })
+        let limit = median(limits.into_iter().flatten().collect());
+        Check { spread: spread(&each), today: median(each).ok_or_else(|| "no boot".to_owned()), limit, boots }
+    }
+
+    fn figure_of(&self, boot: &Boot) -> Result<f64, String> {
+        self.related(boot, boot.figure(&self.selector(&self.method, &self.figure))?)
+    }
+
+    fn limit_of(&self, boot: &Boot) -> Result<Option<f64>, String> {
+        let Some(limit) = &self.limit else { return Ok(None) };
+        if limit.number.is_some() {
+            return Ok(limit.number);
+        }
+        let method = limit.method.as_deref().unwrap_or(&self.method);
+        let ns = match &limit.stages[..] {
+            [] => boot.figure(&self.selector(method, limit.figure.as_deref().unwrap_or(&self.figure)))?,
+            stages => boot.stages_ns(&self.selector(method, ""), stages)?,
+        };
+        self.related(boot, ns).map(Some)
+    }
+
+    fn selector<'a>(&'a self, method: &'a str, figure: &'a str) -> Selector<'a> {
+        Selector { method, rules: self.rules.as_ref(), figure }
+    }
+
+    /// A figure of the ceiling's method as the ceiling counts it: divided by another one, or less another one.
+    fn related(&self, boot: &Boot, value: f64) -> Result<f64, String> {
+        let own = self.selector(&self.method, &self.figure);
+        if let Some(rules) = &self.above_rules {
+            return Ok(value - boot.figure(&Selector { rules: Some(rules), ..own })?);
+        }
+        if !self.is_ratio() {
+            return Ok(value);
+        }
+        let divisor = Selector {
+            method: self.over.as_deref().unwrap_or(&self.method),
+            figure: self.over_figure.as_deref().unwrap_or(&self.figure),
+            rules: self.over_rules.as_ref().or(self.rules.as_ref()),
+        };
+        Ok(value / boot.figure(&divisor)?)
     }
 }
 
 impl Check {
-    pub fn is_kept(&self) -> bool {
-        self.measured.as_ref().is_ok_and(|&measured| measured <= self.ceiling.at_most)
+    fn missing(why: impl Into<String>) -> Self {
+        Self { today: Err(why.into()), spread: 0.0, limit: None, boots: 0 }
+    }
+
+    fn verdict(&self, ceiling: &Ceiling) -> Verdict {
+        match self.today {
+            Err(_) => Verdict::Missing,
+            Ok(today) if today > ceiling.at_most() => Verdict::Exceeded,
+            Ok(today) if today < ceiling.reached - ceiling.margin() => Verdict::Lower,
+            Ok(_) => Verdict::Kept,
+        }
+    }
+
+    /// How many times the limit the figure is; none where the limit is not known.
+    fn distance(&self) -> Option<f64> {
+        let (today, limit) = (self.today.as_ref().ok()?, self.limit?);
+        (limit > 0.0).then_some(today / limit)
     }
 }
 
-impl fmt::Display for Check {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ceiling { method, statistic, rules, over, over_rules, above_rules, at_most, .. } = &self.ceiling;
-        let mut name = format!("{method} {statistic:?}").to_lowercase();
-        if let Some(rules) = rules {
-            name += &format!(" {rules}");
-        }
-        name += &match (over, over_rules, above_rules) {
-            (Some(over), ..) => format!(" over {over}"),
-            (_, Some(rules), _) => format!(" over {rules}"),
-            (.., Some(rules)) => format!(" above {rules}, ns"),
-            _ => ", ns".to_owned(),
-        };
-        let verdict = if self.is_kept() { "kept" } else { "EXCEEDED" };
-        match &self.measured {
-            Ok(measured) => write!(f, "{name:<42} {measured:>8.3}  ceiling {at_most:>6.2}  {verdict}"),
-            Err(why) => write!(f, "{name:<42}  missing ({why})  ceiling {at_most:>6.2}  {verdict}"),
-        }
+impl Verdict {
+    fn is_kept(self) -> bool {
+        matches!(self, Self::Kept | Self::Lower)
     }
+}
+
+/// Whether this kernel is of the series `wanted`, such as `6.12-rt`.
+fn is_kernel(kernel: &str, wanted: &str) -> bool {
+    let series = wanted.strip_suffix("-rt");
+    let realtime = kernel.contains("PREEMPT_RT");
+    kernel.starts_with(&format!("{}.", series.unwrap_or(wanted))) && realtime == series.is_some()
+}
+
+/// The median, of an even number the mean of both in the middle.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
+}
+
+/// The largest less the smallest.
+fn spread(values: &[f64]) -> f64 {
+    let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    (largest - smallest).max(0.0)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{
-        super::definition::{Kind, Study},
-        *,
-    };
-    use canter_io::method::ReceiveMethod;
-    use canter_measure::result::{Environment, Latency, SCHEMA};
-
-    fn result(medians: &[(&str, u64)]) -> ResultFile {
-        let series = medians.iter().map(|(method, p50)| Series {
-            method: (*method).to_owned(),
-            latency_ns: Some(Latency { count: 100, buckets: vec![[*p50, 100]], ..Latency::default() }),
-            ..Series::default()
-        });
-        ResultFile {
-            schema: SCHEMA,
-            study: String::new(),
-            title: String::new(),
-            command: String::new(),
-            environment: Environment::default(),
-            series: series.collect(),
-        }
-    }
-
-    fn ceiling(text: &str) -> Ceiling {
-        toml::from_str(&format!("study = 'x'\n{text}")).expect("it reads")
-    }
-
-    #[test]
-    fn every_ceiling_is_of_a_method_that_its_study_measures() {
-        let all = Ceiling::all().unwrap_or_else(|failure| panic!("{failure}"));
-        assert!(!all.is_empty());
-        for ceiling in all {
-            let study = Study::find(&ceiling.study).unwrap_or_else(|failure| panic!("{failure}"));
-            let measures = match study.kind {
-                Kind::Latency(plan) => plan.methods.contains(&ceiling.method),
-                Kind::Syscalls(_) => ceiling.method.parse::<ReceiveMethod>().is_ok(),
-                _ => false,
-            };
-            assert!(measures, "{ceiling:?}");
-            assert!(ceiling.kernels.iter().all(|kernel| study.lab.kernels.contains(kernel)), "{ceiling:?}");
-        }
-    }
-
-    #[test]
-    fn statistics_of_one_method_with_different_rules_are_compared() {
-        let mut result = result(&[("a", 1000), ("a", 1040), ("b", 7), ("a", 1100)]);
-        for (series, rules) in result.series.iter_mut().zip(["all", "sff=80", "sff=80", "crc8"]) {
-            rules.parse::<Rules>().expect("they are rules").mark(&mut series.condition);
-        }
-        let holds = |line: &str, at_most: &str| {
-            let text = format!("method = 'a'\nfigure = 'p50'\n{line}\nat_most = {at_most}");
-            ceiling(&text).check(&result).is_kept()
-        };
-        assert!(holds("rules = 'sff=80'\nover_rules = 'all'", "1.04"));
-        assert!(!holds("rules = 'sff=80'\nover_rules = 'all'", "1.03"));
-        assert!(holds("rules = 'crc8'\nabove_rules = 'sff=80'", "60.0"));
-        assert!(!holds("rules = 'crc8'\nabove_rules = 'sff=80'", "59.0"));
-        assert!(!holds("rules = 'sff=81'\nover_rules = 'all'", "9.0"), "not measured");
-        assert!(
-            toml::from_str::<Ceiling>(
-                "study = 'x'\nmethod = 'a'\nfigure = 'p50'\nrules = 'rain'\nat_most = 1.0"
-            )
-            .is_err()
-        );
-    }
-
-    #[test]
-    fn a_ceiling_applies_to_the_kernels_that_it_names() {
-        let text = "method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5\n";
-        let some = ceiling(&format!("{text}kernels = ['6.12-rt', '6.1']"));
-        let applies = |kernel: &str| some.is_for(kernel);
-        assert!(
-            applies("6.12.117-rt-amd64 #1 SMP PREEMPT_RT Debian")
-                && applies("6.1.0-56-amd64 #1 SMP PREEMPT_DYNAMIC")
-        );
-        assert!(
-            !applies("6.12.117-amd64 #1 SMP PREEMPT_DYNAMIC")
-                && !applies("6.1.0-56-rt-amd64 #1 SMP PREEMPT_RT")
-        );
-        assert!(ceiling(text).is_for("7.2.0"));
-    }
-
-    #[test]
-    fn a_ceiling_is_kept_up_to_its_bound_and_exceeded_above() {
-        let ceiling = ceiling("method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5");
-        assert!(ceiling.check(&result(&[("a", 150), ("b", 100)])).is_kept());
-        assert!(!ceiling.check(&result(&[("a", 151), ("b", 100)])).is_kept());
-    }
-
-    #[test]
-    fn a_missing_statistic_exceeds_its_ceiling() {
-        let ceiling = ceiling("method = 'a'\nfigure = 'p50'\nover = 'b'\nat_most = 1.5");
-        let check = ceiling.check(&result(&[("a", 150)]));
-        assert!(!check.is_kept());
-        assert!(check.to_string().contains("missing (no such series)"), "{check}");
-    }
-}
+mod tests;
