@@ -278,7 +278,7 @@ bench: setup
 	mkdir -p target/bench
 	rm -f target/bench/*.json target/bench/seam*.tsv target/bench/record*.tsv
 	-for boot in $$(seq $(BOOTS)); do for each in canter-io/seam canter/record; do \
-	  $(RUNNER)="$(RELEASE) lab --quiet --clock virtual --" $(RUST_BUILD) bench -q --locked -p $${each%/*} --bench $${each#*/} \
+	  $(RUNNER)="$(RELEASE) lab --quiet --clock virtual --timeout 60m --" $(RUST_BUILD) bench -q --locked -p $${each%/*} --bench $${each#*/} \
 	    > target/bench/$${each#*/}.boot$$boot.tsv; done; done
 	-$(RELEASE) study run $(BENCH_STUDIES) --boots $(BOOTS) --out target/bench --again
 	$(RELEASE) study ceilings target/bench
