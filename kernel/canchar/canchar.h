@@ -159,6 +159,7 @@ struct canchar_device {
 	struct list_head files;
 	unsigned int file_count;
 	unsigned int rule_count;	/* of all files */
+	unsigned int stamp_count;	/* files that need stamps */
 	struct list_head senders[CANCHAR_PRIORITIES];	/* files with frames to send */
 	/* The frame in the controller, and its file; NULL when the file was closed. */
 	bool in_flight;
@@ -220,6 +221,12 @@ struct canchar_file {
 	wait_queue_head_t pollers;
 	struct irq_work wake_pollers;	/* wakes them outside of the lock */
 };
+
+/* Whether the frames that a file with these options receives must be stamped. */
+static inline bool canchar_needs_stamps(const struct canchar_options *options)
+{
+	return !(options->flags & CANCHAR_NO_STAMPS);
+}
 
 /* Why frames cannot move: 0, -ENETDOWN or -ENODEV. */
 static inline int canchar_trouble(const struct canchar_device *dev)

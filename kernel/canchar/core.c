@@ -36,7 +36,7 @@ static __always_inline unsigned int canchar_receive(struct canchar_device *dev)
 
 	if (!canchar_chip_receive(dev, &frame))
 		return 0;
-	frame.stamp_ns = ktime_get_real_ns();
+	frame.stamp_ns = dev->stamp_count ? ktime_get_real_ns() : 0;
 	canchar_deliver(dev, &frame);
 	dev->counts.rx_frames++;
 	return 1;

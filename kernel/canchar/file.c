@@ -589,6 +589,7 @@ static int canchar_open(struct inode *inode, struct file *filp)
 		err = -EUSERS;
 	if (!err) {
 		dev->file_count++;
+		dev->stamp_count += canchar_needs_stamps(&file->options);
 		/* The chip may have been masked since the ring was made. */
 		WRITE_ONCE(file->rx.shared->need_wakeup, dev->masked);
 		list_add_tail(&file->node, &dev->files);

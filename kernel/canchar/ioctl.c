@@ -93,7 +93,8 @@ static bool canchar_slots_valid(u32 slots, u32 least)
 static int canchar_options_valid(const struct canchar_options *options)
 {
 	const u32 spins = CANCHAR_POLL_CHIP | CANCHAR_ADAPTIVE;
-	const u32 known = CANCHAR_OVERWRITE | CANCHAR_ECHO | CANCHAR_ECHO_OWN | spins;
+	const u32 known = CANCHAR_OVERWRITE | CANCHAR_ECHO | CANCHAR_ECHO_OWN | CANCHAR_NO_STAMPS |
+			  spins;
 
 	if (options->frame_size != sizeof(struct canchar_frame) &&
 	    options->frame_size != sizeof(struct canchar_short_frame))
@@ -149,6 +150,8 @@ static void canchar_apply(struct canchar_file *file, const struct canchar_option
 	file->priority = to->priority;
 	if (!list_empty(&file->sender))
 		list_move_tail(&file->sender, &dev->senders[file->priority]);
+	dev->stamp_count += canchar_needs_stamps(to);
+	dev->stamp_count -= canchar_needs_stamps(&file->options);
 	canchar_copy_options(&file->options, to);
 	raw_spin_unlock_irqrestore(&dev->lock, flags);
 	if (!(to->flags & CANCHAR_POLL_CHIP))

@@ -277,6 +277,7 @@ void canchar_forget_file(struct canchar_file *file)
 	list_del_init(&file->sender);
 	list_del(&file->node);
 	dev->file_count--;
+	dev->stamp_count -= canchar_needs_stamps(&file->options);
 	dev->rule_count -= file->filters ? file->filters->count : 0;
 	if (dev->in_flight_of == file)
 		dev->in_flight_of = NULL;

@@ -25,7 +25,7 @@
 /**
  * struct canchar_frame - a frame, also a slot of a mapped ring
  * @stamp_ns: (0, 8 bytes) when the interrupt handler (or a polling caller) read it, ns of
- *	CLOCK_REALTIME; ignored in write(2)
+ *	CLOCK_REALTIME; 0 where CANCHAR_NO_STAMPS says so; ignored in write(2)
  * @can_id: (8, 4 bytes) as in struct can_frame: identifier and, in the upper bits, EFF
  *	0x80000000, RTR 0x40000000, ERR 0x20000000
  * @len: (12, 1 bytes) bytes of data, 0...8; of an RTR frame the requested ones
@@ -258,6 +258,11 @@ struct canchar_options {
  * processor. Not with CANCHAR_POLL_CHIP.
  */
 #define CANCHAR_ADAPTIVE	0x10
+/*
+ * This file needs no stamps: stamp_ns of the frames that it receives from the bus may be 0. They
+ * are stamped while any open file of the device lacks this flag.
+ */
+#define CANCHAR_NO_STAMPS	0x20
 
 /**
  * struct canchar_filter - a filter

@@ -103,6 +103,54 @@ static void restart_with(const char *name, const char *bitrate, unsigned int fla
 	close(fd);
 }
 
+/* ------------------------------------------------------- who needs stamps -- */
+
+static int set_stamps(int fd, bool needed)
+{
+	struct canchar_options options = options_of(fd);
+
+	options.flags = needed ? 0 : CANCHAR_NO_STAMPS;
+	return set_options(fd, options);
+}
+
+/* Whether the next frame, from another device, reaches the file with a stamp; -1: not at all. */
+static int next_is_stamped(int from, int to)
+{
+	struct canchar_frame frame;
+
+	while (wait_for(to, 1, 0) > 0 && read(to, &frame, sizeof(frame)) > 0)
+		;
+	if (!send_one(from, 0x123) || wait_for(to, 1, SOON_MS * MS_NS) != 1 ||
+	    read(to, &frame, sizeof(frame)) != sizeof(frame))
+		return -1;
+	return frame.stamp_ns != 0;
+}
+
+static void stamps_for_those_who_need_them(void)
+{
+	int from = open_device(far_name), to = open_device(near_name), beside;
+
+	ok(next_is_stamped(from, to) == 1, "frames are stamped ...");
+	set_stamps(to, false);
+	ok(next_is_stamped(from, to) == 0, "... unless no file needs it ...");
+	beside = open_device(near_name);
+	ok(next_is_stamped(from, to) == 1, "... which one that was opened later does ...");
+	set_stamps(beside, false);
+	set_stamps(beside, false);
+	ok(next_is_stamped(from, to) == 0, "... until it declines, twice ...");
+	set_stamps(beside, true);
+	ok(next_is_stamped(from, beside) == 1, "... or until it is closed ...");
+	close(beside);
+	ok(next_is_stamped(from, to) == 0, "... and the other one is as before");
+	set_stamps(to, true);
+	ok(next_is_stamped(from, to) == 1, "a file may need stamps again");
+	close(to);
+	to = open_device(near_name);
+	ok(next_is_stamped(from, to) == 1, "the next file has them");
+	close(to);
+	close(from);
+}
+
 /* ------------------------------------------------- rings that are replaced -- */
 
 static atomic_bool stop;
@@ -899,6 +947,7 @@ int main(int count, char **names)
 	}
 	near_name = names[1];
 	far_name = names[2];
+	stamps_for_those_who_need_them();
 	polled_while_its_rings_change();
 	sleeper_in_epoll_beside_one_who_left();
 	sender_beside_one_who_left();

@@ -45,7 +45,7 @@ static const struct field timing_fields[] = {
 static const struct field options_fields[] = {
 	FIELD(struct canchar_options, frame_size, 24, 20),
 	FIELD(struct canchar_options, flags, 0, CANCHAR_OVERWRITE, CANCHAR_ECHO, CANCHAR_ECHO_OWN,
-	      CANCHAR_POLL_CHIP, CANCHAR_ADAPTIVE, 31),
+	      CANCHAR_POLL_CHIP, CANCHAR_ADAPTIVE, CANCHAR_NO_STAMPS, 63),
 	FIELD(struct canchar_options, rx_slots, 64, 2, 4, 1024, 4096, 8192),
 	FIELD(struct canchar_options, tx_slots, 64, 1, 2, 1024, 4096, 8192),
 	FIELD(struct canchar_options, priority, 0, 1, 2),

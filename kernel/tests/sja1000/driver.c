@@ -86,6 +86,7 @@ static void open_file(struct canchar_device *dev)
 	canchar_rings_alloc(&file, CANCHAR_SLOTS, CANCHAR_SLOTS);
 	list_add_tail(&file.node, &dev->files);
 	dev->file_count++;
+	dev->stamp_count++;
 	if (canchar_filters_set(&file, &filters))
 		exit(1);
 }

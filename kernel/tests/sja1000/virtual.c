@@ -149,6 +149,7 @@ static void begin(const char *name)
 		fail("no rings", 0);
 	list_add_tail(&file.node, &near->dev->files);
 	near->dev->file_count++;
+	near->dev->stamp_count++;
 }
 
 static void end(void)

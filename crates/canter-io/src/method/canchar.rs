@@ -82,6 +82,9 @@ pub(crate) fn open_receiver(interface: &Interface, options: &ReceiveOptions, wai
         };
     });
     set.map_err(step("set options"))?;
+    if !options.stamps {
+        device.decline_stamps().map_err(step("set options"))?;
+    }
     device.start_counting().map_err(step("statistics"))?;
     device.set_filters(&options.filters).map_err(step("set filters"))?;
     Ok(device)
@@ -102,9 +105,10 @@ pub(super) fn open_transmitter(interface: &Interface, options: &TransmitOptions)
     let device = open(interface, !Room::new(options).waits)?;
     // A transmitter receives nothing, so it should add no work to the interrupt handler.
     receive_nothing(&device).map_err(|error| Error::new(&interface.name, "set filters", error))?;
+    let step = |error| Error::new(&interface.name, "set options", error);
+    device.decline_stamps().map_err(step)?;
     if options.echo == Echo::On {
-        let set = device.change(|set| set.flags |= ECHO);
-        set.map_err(|error| Error::new(&interface.name, "set options", error))?;
+        device.change(|set| set.flags |= ECHO).map_err(step)?;
     }
     Ok(device)
 }

@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-pub use uapi::{ADAPTIVE, ECHO, ECHO_OWN, FRAME_LOCAL, FRAME_OWN, OVERWRITE, POLL_CHIP};
+pub use uapi::{ADAPTIVE, ECHO, ECHO_OWN, FRAME_LOCAL, FRAME_OWN, NO_STAMPS, OVERWRITE, POLL_CHIP};
 pub use uapi::{FOREVER, Frame as RawFrame, Options, PollEntry, SLOTS_MAX, Statistics};
 
 /// An open canchar device.
@@ -48,6 +48,18 @@ impl Device {
         let mut options = self.options()?;
         change(&mut options);
         self.ioctl(uapi::SET_OPTIONS, &mut options).map(drop)
+    }
+
+    /// Tells the driver that this file needs no stamps: it then reads no clock for a frame if no other file needs one.
+    /// A driver that lacks the option stamps all frames.
+    ///
+    /// # Errors
+    /// The error of ioctl(2).
+    pub fn decline_stamps(&self) -> io::Result<()> {
+        match self.change(|set| set.flags |= NO_STAMPS) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            answer => answer,
+        }
     }
 
     /// The file's options.

@@ -63,6 +63,7 @@ pub const ECHO: u32 = 0x02;
 pub const ECHO_OWN: u32 = 0x04;
 pub const POLL_CHIP: u32 = 0x08;
 pub const ADAPTIVE: u32 = 0x10;
+pub const NO_STAMPS: u32 = 0x20;
 
 /// `CANCHAR_SLOTS_MAX` in the driver: the longest queue.
 pub const SLOTS_MAX: u32 = 4096;
