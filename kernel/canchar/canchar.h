@@ -405,19 +405,42 @@ static __always_inline void canchar_queue_put(struct canchar_file *file,
 	WRITE_ONCE(ring->shared->lost, (u32)file->rx_lost);
 }
 
+/* What canchar_queue_get() does with CANCHAR_OVERWRITE; counts the frames that were overwritten. */
+bool canchar_queue_get_latest(struct canchar_file *file, struct canchar_frame *frame);
+
 /* Takes the next received frame, false: there is none. One reader at a time. */
-bool canchar_queue_get(struct canchar_file *file, struct canchar_frame *frame);
+static __always_inline bool canchar_queue_get(struct canchar_file *file,
+					      struct canchar_frame *frame)
+{
+	if (unlikely(file->options.flags & CANCHAR_OVERWRITE))
+		return canchar_queue_get_latest(file, frame);
+	return canchar_ring_get(&file->rx, frame);
+}
 
 /* file.c */
 extern const struct file_operations canchar_fops;
 long canchar_wait_frames(struct canchar_file *file, u32 min, u64 timeout_ns);
 
+/* What canchar_lock_in_time() does about a mutex that another thread has. */
+int canchar_await_turn(struct canchar_file *file, struct mutex *mutex, u64 *timeout_ns);
+
 /*
  * Takes the file's read or write mutex within *timeout_ns, and subtracts the time that it took. 0,
  * -ETIME, -EINTR, or -ERESTARTSYS without a timeout.
  */
-int canchar_lock_in_time(struct canchar_file *file, struct mutex *mutex, u64 *timeout_ns);
-void canchar_unlock(struct canchar_file *file, struct mutex *mutex);
+static __always_inline int canchar_lock_in_time(struct canchar_file *file, struct mutex *mutex,
+						u64 *timeout_ns)
+{
+	return likely(mutex_trylock(mutex)) ? 0 : canchar_await_turn(file, mutex, timeout_ns);
+}
+
+static __always_inline void canchar_unlock(struct canchar_file *file, struct mutex *mutex)
+{
+	mutex_unlock(mutex);
+	/* Its barrier pairs with that of a waiter between joining the queue and trying the lock. */
+	if (unlikely(wq_has_sleeper(&file->turns)))
+		wake_up(&file->turns);
+}
 
 /*
  * Waits until all frames of the file were on the bus; with its write mutex. 0, -ETIME, -EINTR,

