@@ -17,6 +17,8 @@ pub mod marker;
 pub mod poll;
 pub mod ports;
 pub mod process;
+#[cfg(all(target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod rseq;
 pub mod socket;
 pub mod thread;
 pub mod tun;

@@ -65,6 +65,13 @@ pub fn wake_on_time() -> io::Result<()> {
     Ok(set_current_timer_slack(Some(NonZeroU64::MIN))?) // 1 ns
 }
 
+/// Ends the calling thread's registration for restartable sequences, where the C library has made one: the kernel then
+/// writes nothing into its memory each time that it continues after a sleep. For threads that sleep for each frame.
+pub fn leave_restartable_sequences() {
+    #[cfg(all(target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    super::rseq::leave();
+}
+
 /// Locks all memory of the process, present and future, so that no page fault delays it.
 ///
 /// # Errors

@@ -265,6 +265,7 @@ impl Job {
 
     /// Routes until stopped. With `waits_for_interface`, waits for interfaces that disappear and opens them again.
     fn work(self, route: Option<Route>, stop: &AtomicBool, ended: &Handle) -> (RouteAccount, Ended) {
+        thread::leave_restartable_sequences();
         let mut counts = Counts::default();
         let mut route = route;
         let mut engine = None;
