@@ -94,6 +94,10 @@ pub fn run(arguments: Arguments, common: &Common) -> failure::Result {
         ));
     }
     let method = method.unwrap_or_else(table::usual);
+    if settings.one_thread && (!method.kind.pairs || settings.when_full != WhenFull::Wait) {
+        let why = "--one-thread: is for pairs of methods with --when-full wait (leave it out)";
+        return Err(Failure::new(Exit::Usage, why));
+    }
     let directions = plan::directions(&ends, method.kind.takes_hops)?;
     if !(settings.wait_for_interface && method.kind.waits_for_interfaces) {
         for name in directions.iter().flat_map(|direction| [&direction.from, &direction.to]) {

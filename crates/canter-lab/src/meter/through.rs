@@ -110,7 +110,7 @@ impl Through {
         };
         let (rules, cpu) = (self.rules.as_deref(), self.gateway_cpu);
         let names = [ends.from.as_str(), ends.to.as_str()];
-        let order = Order { ends: Some(names), method, rules, cpu, realtime: 0 };
+        let order = Order { ends: Some(names), method, rules, cpu, realtime: 0, one_thread: false };
         measure(method, names, Gateway::start(&order)?, setup, common)
     }
 }

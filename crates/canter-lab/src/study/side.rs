@@ -302,6 +302,7 @@ fn start(place: &Place, order: &Order, rules: &Rules, file: Option<&Path>) -> fa
         rules: file,
         cpu: place.processor,
         realtime: order.realtime,
+        one_thread: false,
     })?;
     Ok(Gateway::Process(gateway))
 }

@@ -22,6 +22,8 @@ pub struct Order<'a> {
     pub cpu: Option<usize>,
     /// The process's priority under SCHED_FIFO; 0: none.
     pub realtime: u8,
+    /// Whether its routes share a thread.
+    pub one_thread: bool,
 }
 
 /// A running gateway.
@@ -38,7 +40,7 @@ impl Gateway {
     /// # Errors
     /// The reason why it does not route, with [`Exit::Unable`] when this machine cannot run it.
     pub fn start(order: &Order<'_>) -> Result<Self> {
-        let Order { ends, method, rules, cpu, realtime } = *order;
+        let Order { ends, method, rules, cpu, realtime, one_thread } = *order;
         let failed = |error: io::Error| Failure::failed(format!("gateway {method}: start: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.arg("gateway").args(ends.iter().flatten()).args(["--method", method, "--json", "-"]);
@@ -50,6 +52,9 @@ impl Gateway {
         }
         if realtime > 0 {
             command.args(["--realtime", &realtime.to_string()]);
+        }
+        if one_thread {
+            command.arg("--one-thread");
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().map_err(failed)?;

@@ -156,6 +156,9 @@ pub struct Settings {
     /// Print the counts at this interval
     #[arg(long, value_name = "DURATION", value_parser = interval)]
     pub stats: Option<u64>,
+    /// Run all routes in one thread, which holds up none for another; a thread for each unless given
+    #[arg(long, conflicts_with = "wait_for_interface")]
+    pub one_thread: bool,
     /// Wait for interfaces that do not exist or are down, instead of ending
     #[arg(long)]
     pub wait_for_interface: bool,

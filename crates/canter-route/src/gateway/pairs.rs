@@ -1,5 +1,5 @@
-//! Gateways in user space, by any pair of methods: a thread for each direction; the main thread handles signals, new rules
-//! and counts.
+//! Gateways in user space, by any pair of methods: a thread for each direction, or one for all; the main thread handles
+//! signals, new rules and counts.
 
 use super::{
     account::{RouteAccount, RuleAccount},
@@ -7,7 +7,7 @@ use super::{
     control::Control,
     kind::{Ended, Kind, Outcome, Place, Request},
     plan::{self, Direction},
-    route::{ROOM_WAIT, Route, Side},
+    route::{ROOM_WAIT, Route, Side, together},
     watch,
 };
 use crate::rules::{counts::Counts, engine::Engine};
@@ -19,7 +19,7 @@ use canter_cli::{
 };
 use canter_io::{
     Interface, clock,
-    method::{Capabilities, Pair, ReceiveOptions, TransmitOptions, Wait},
+    method::{Capabilities, Pair, ReceiveMethod, ReceiveOptions, TransmitOptions, Wait},
     thread::{self, Worker},
 };
 use signal_hook::{
@@ -41,8 +41,8 @@ const REOPEN_PERIOD_NS: u64 = 100_000_000;
 /// Period at which a blocked receiver is interrupted until its route answers a liveness check.
 const ANSWER_PERIOD_NS: u64 = 20_000_000;
 
-/// The directions' threads, by their labels.
-type Workers = Arc<Vec<(String, Worker<(RouteAccount, Ended)>)>>;
+/// The threads, by the labels of their directions, with the account of each direction.
+type Workers = Arc<Vec<(String, Worker<Vec<(RouteAccount, Ended)>>)>>;
 
 /// The settings of a direction's thread.
 struct Job {
@@ -52,6 +52,8 @@ struct Job {
     batch: usize,
     backlog: backlog::Limits,
     waits_for_interface: bool,
+    /// Whether other directions share its thread, so that neither of its sides may wait.
+    shares_thread: bool,
     quiet: bool,
     control: Control,
 }
@@ -87,13 +89,10 @@ fn run(request: &Request<'_>) -> failure::Result<Outcome> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
         .map_err(|error| Failure::failed(format!("gateway: signals: {error}")))?;
     let controls: Vec<_> = jobs.iter().map(|job| (job.direction.label(), job.control.clone())).collect();
-    let mut workers = Vec::new();
-    for (job, route) in jobs.into_iter().zip(routes) {
-        let ended = signals.handle();
-        let name = job.direction.label();
-        let worker = Worker::start("gateway", move |stop| job.work(route, stop, &ended));
-        workers.push((name, worker.map_err(not_started)?));
-    }
+    let workers = match request.settings.one_thread {
+        true => vec![start_together(jobs, routes.into_iter().flatten().collect(), signals.handle())?],
+        false => start_each(jobs, routes, &signals.handle())?,
+    };
     let _ = thread::stand_back(); // after an error this thread may delay frames a little
     request.announce();
     let workers = Arc::new(workers);
@@ -110,6 +109,48 @@ fn run(request: &Request<'_>) -> failure::Result<Outcome> {
         worker.stop();
     }
     Ok(collect(Arc::into_inner(workers).unwrap_or_default()))
+}
+
+/// A thread for each direction.
+fn start_each(
+    jobs: Vec<Job>,
+    routes: Vec<Option<Route>>,
+    ended: &Handle,
+) -> failure::Result<Vec<(String, Worker<Vec<(RouteAccount, Ended)>>)>> {
+    let start = |(job, route): (Job, Option<Route>)| {
+        let (name, ended) = (job.direction.label(), ended.clone());
+        let worker = Worker::start("gateway", move |stop| vec![job.work(route, stop, &ended)]);
+        Ok((name, worker.map_err(not_started)?))
+    };
+    jobs.into_iter().zip(routes).map(start).collect()
+}
+
+/// One thread for all directions.
+fn start_together(
+    jobs: Vec<Job>,
+    mut routes: Vec<Route>,
+    ended: Handle,
+) -> failure::Result<(String, Worker<Vec<(RouteAccount, Ended)>>)> {
+    let name = jobs.iter().map(|job| job.direction.label()).collect::<Vec<_>>().join(", ");
+    let spins = jobs.iter().any(|job| job.pair.receive.wait == Wait::Spin);
+    let work = move |stop: &AtomicBool| match together::run(&mut routes, spins, stop, || ended.close()) {
+        Ok(ends) => {
+            let account = |((job, route), end): ((&Job, &Route), Result<(), (Side, io::Error)>)| {
+                let end = end.map_err(|(side, error)| job.reason(side, error));
+                (job.account(route.counts, route.engine.as_ref()), end)
+            };
+            jobs.iter().zip(&routes).zip(ends).map(account).collect()
+        }
+        Err(error) => {
+            ended.close();
+            let why = format!("gateway: wait for all inputs: {error}");
+            let account = |(job, route): (&Job, &Route)| {
+                (job.account(route.counts, route.engine.as_ref()), Err(why.clone()))
+            };
+            jobs.iter().zip(&routes).map(account).collect()
+        }
+    };
+    Ok((name, Worker::start("gateway", work).map_err(not_started)?))
 }
 
 fn not_started(error: io::Error) -> Failure {
@@ -142,10 +183,9 @@ fn supervise(workers: &Workers, controls: Vec<Control>) -> failure::Result<Optio
 }
 
 /// Stops all workers; returns their accounts and the first error.
-fn collect(workers: Vec<(String, Worker<(RouteAccount, Ended)>)>) -> Outcome {
+fn collect(workers: Vec<(String, Worker<Vec<(RouteAccount, Ended)>>)>) -> Outcome {
     let mut ended = Ok(());
-    let accounts = workers.into_iter().map(|(_, worker)| {
-        let (account, outcome) = worker.stop();
+    let accounts = workers.into_iter().flat_map(|(_, worker)| worker.stop()).map(|(account, outcome)| {
         ended = std::mem::replace(&mut ended, Ok(())).and(outcome);
         account
     });
@@ -229,6 +269,7 @@ impl Job {
                 age_ns_max: settings.backlog_age,
             },
             waits_for_interface: settings.wait_for_interface,
+            shares_thread: settings.one_thread,
             quiet: request.common.quiet,
             control: Control::new(settings.stats.is_some()),
         })
@@ -248,12 +289,12 @@ impl Job {
         }
         self.pair.receive.check(&from)?;
         self.pair.transmit.check(&to)?;
-        let receive = self.pair.receive.open(&from, &self.options)?;
+        let receive = self.receiver()?.open(&from, &self.options)?;
         let backlog = Backlog::new(self.backlog);
         let options = TransmitOptions {
             echo: self.direction.echo(),
             marked: self.direction.marked,
-            patience: Some(if backlog.is_some() { Duration::ZERO } else { ROOM_WAIT }),
+            patience: Some(if backlog.is_some() || self.shares_thread { Duration::ZERO } else { ROOM_WAIT }),
         };
         let transmit = self.pair.transmit.open(&to, &options)?;
         let mut route = Route::new(receive, transmit, self.batch, self.pair.receive.wait == Wait::Spin);
@@ -261,6 +302,30 @@ impl Job {
         route.backlog = backlog;
         route.control = Some(self.control.clone());
         Ok(route)
+    }
+
+    /// The method that receives: in a shared thread one that never waits, because the thread waits for all inputs.
+    fn receiver(&self) -> failure::Result<ReceiveMethod> {
+        let ReceiveMethod { row, wait } = self.pair.receive;
+        if !self.shares_thread || wait == Wait::Spin {
+            return Ok(self.pair.receive);
+        }
+        // A standing request of io_uring takes the frames out of the socket, so that nobody can wait for them there.
+        let waits = [Wait::Block, Wait::Poll].contains(&wait) && row.name != "io-uring";
+        if !waits || !row.waits.contains(&Wait::Spin) {
+            let why = "one thread cannot wait so for several inputs (read, recvmmsg, ring, or a receiver that spins)";
+            return Err(Failure::new(Exit::Usage, format!("--one-thread: {}: {why}", self.pair.receive)));
+        }
+        Ok(ReceiveMethod { row, wait: Wait::Spin })
+    }
+
+    /// The reason why its route ended.
+    fn reason(&self, side: Side, error: io::Error) -> String {
+        let failure = match side {
+            Side::In => explain(&self.direction.from, "receive", error),
+            Side::Out => explain(&self.direction.to, "send", error),
+        };
+        failure.to_string()
     }
 
     /// Routes until stopped. With `waits_for_interface`, waits for interfaces that disappear and opens them again.
@@ -282,13 +347,10 @@ impl Job {
             counts = working.counts;
             engine = working.engine.take();
             let Err((side, error)) = outcome else { return (self.account(counts, engine.as_ref()), Ok(())) };
-            let reason = match side {
-                Side::In => explain(&self.direction.from, "receive", error),
-                Side::Out => explain(&self.direction.to, "send", error),
-            };
+            let reason = self.reason(side, error);
             if !self.waits_for_interface {
                 ended.close();
-                return (self.account(counts, engine.as_ref()), Err(reason.to_string()));
+                return (self.account(counts, engine.as_ref()), Err(reason));
             }
             self.print(&format!("{reason}; waiting for it"));
         }

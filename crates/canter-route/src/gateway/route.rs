@@ -1,6 +1,8 @@
 //! A route: forwards frames from one interface to another by a receiver, rules and a transmitter. Measurements run this
 //! loop, too.
 
+pub mod together;
+
 use super::{backlog::Backlog, control::Control};
 use crate::rules::{counts::Counts, engine::Engine, limit::Arrivals};
 use canter_io::{
@@ -109,7 +111,8 @@ impl Route {
     /// Routes until `stop` is set or a side fails. Frames that arrived before `stop` are still routed. Afterwards the
     /// counts include every received frame.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), (Side, io::Error)> {
-        let ended = self.route(stop, Self::wait_for_room).and_then(|()| self.drain());
+        let ended = self.route(stop, Self::wait_for_room);
+        let ended = ended.and_then(|()| self.drain(clock::monotonic_ns()));
         self.end(ended)
     }
 
@@ -165,9 +168,8 @@ impl Route {
         Ok(())
     }
 
-    /// Sends waiting and arrived frames, within [`ROOM_TIMEOUT_NS`].
-    fn drain(&mut self) -> Result<(), (Side, io::Error)> {
-        let begun_ns = clock::monotonic_ns();
+    /// Sends waiting and arrived frames, within [`ROOM_TIMEOUT_NS`] from `begun_ns` on.
+    fn drain(&mut self, begun_ns: u64) -> Result<(), (Side, io::Error)> {
         let mut receiving = true;
         loop {
             let passed_ns = clock::monotonic_ns() - begun_ns;

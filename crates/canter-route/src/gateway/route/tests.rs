@@ -362,3 +362,25 @@ fn a_wait_that_fails_ends_the_route_with_its_account_closed() {
     assert_eq!(ended.map_err(|(side, _)| side), Err(Side::Out));
     assert_eq!((scripted.route.counts.transmitted, scripted.route.counts.dropped), (4, 2));
 }
+
+#[test]
+fn in_one_thread_a_full_output_or_a_dead_input_holds_up_no_other_route() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let route = |batches: &[usize], acts: &[Act], stop: &Arc<AtomicBool>, fails: bool| {
+        let log = Shared::default();
+        let source = Source(batches.iter().copied().collect(), Arc::clone(&log), Arc::clone(stop), fails);
+        Route::new(Box::new(source), Box::new(Sink(acts.to_vec(), 0, log)), 8, true)
+    };
+    let own_stop = Arc::new(AtomicBool::new(false)); // the end of a script that is no reason to stop
+    let mut routes = [
+        route(&[], &[Act::Send(8)], &own_stop, true),
+        route(&[2], &[Act::Send(0), Act::Send(1), Act::Send(8)], &own_stop, false),
+        route(&[1; 50], &[Act::Send(8)], &stop, false),
+    ];
+    let mut failures = 0;
+    let ends = together::run(&mut routes, true, &stop, || failures += 1).unwrap();
+    let sides: Vec<_> = ends.into_iter().map(|end| end.map_err(|(side, _)| side)).collect();
+    assert_eq!(sides, [Err(Side::In), Ok(()), Ok(())]);
+    assert_eq!(routes.map(|route| route.counts.transmitted), [0, 2, 50]);
+    assert_eq!(failures, 1, "the others went on, and it was not tried again");
+}
