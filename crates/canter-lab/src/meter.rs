@@ -10,7 +10,7 @@ pub(crate) mod measurement;
 #[cfg(test)]
 mod simulation;
 mod sockets;
-mod sweep;
+pub(crate) mod sweep;
 pub mod syscalls;
 pub(crate) mod through;
 mod wires;

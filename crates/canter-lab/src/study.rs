@@ -24,6 +24,7 @@ mod remote;
 mod rules;
 mod side;
 mod testbed;
+mod throughput;
 mod tuning;
 mod unit;
 mod verdicts;

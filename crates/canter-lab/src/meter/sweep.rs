@@ -177,7 +177,7 @@ impl Campaign<'_> {
 
 /// The longest period with losses and the shortest without, a hundredth apart. Only the latter when none are lost at
 /// `limit_ns`; only the former when some are lost at [`PERIOD_MAX_NS`]. `loses` returns `None` to end the search.
-fn search(
+pub fn search(
     limit_ns: u64,
     mut loses: impl FnMut(u64) -> failure::Result<Option<bool>>,
 ) -> failure::Result<Vec<u64>> {

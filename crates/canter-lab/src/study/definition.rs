@@ -6,6 +6,7 @@ use super::{
     claim::Claim,
     plan::{Case, LatencyFile, LatencyPlan},
     recording::RecordingPlan,
+    throughput::ThroughputPlan,
     writes::WritesPlan,
 };
 use crate::{lab::Arch, meter::syscalls};
@@ -52,6 +53,8 @@ pub enum Kind {
     Recording(RecordingPlan),
     /// The times of writes on a wire.
     Writes(WritesPlan),
+    /// The costs and highest rates of gateways between many wires.
+    Throughput(ThroughputPlan),
     /// No measurement, with the reason: a figure of the papers that this version cannot measure.
     Missing(String),
 }
@@ -180,7 +183,8 @@ pub struct PingPair {
     pub to: String,
 }
 
-const ONE_KIND: &str = "needs one of [syscalls], [latency], [ping], [recording], [writes] and missing";
+const ONE_KIND: &str =
+    "needs one of [syscalls], [latency], [ping], [recording], [writes], [throughput] and missing";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -199,6 +203,7 @@ struct File {
     ping: Option<PingPlan>,
     recording: Option<RecordingPlan>,
     writes: Option<WritesPlan>,
+    throughput: Option<ThroughputPlan>,
     #[serde(default)]
     paper: PaperFigures,
     /// The ceilings that an earlier version had in study files.
@@ -300,6 +305,7 @@ impl Study {
             file.ping.map(|plan| plan.checked().map(Kind::Ping)),
             file.recording.map(|plan| plan.checked().map(Kind::Recording)),
             file.writes.map(|plan| plan.checked().map(Kind::Writes)),
+            file.throughput.map(|plan| plan.checked().map(Kind::Throughput)),
             file.missing.map(|why| Ok(Kind::Missing(why))),
         ];
         let mut kinds = kinds.into_iter().flatten();
@@ -361,6 +367,7 @@ impl Study {
             Kind::Ping(plan) => plan.count = amount.frames(plan.count),
             Kind::Recording(plan) => plan.frames = amount.frames(plan.frames),
             Kind::Writes(plan) => plan.count = amount.frames(plan.count),
+            Kind::Throughput(plan) => plan.frames = amount.frames(plan.frames),
             Kind::Syscalls(_) | Kind::Missing(_) => {}
         }
         self

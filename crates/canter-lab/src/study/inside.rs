@@ -6,6 +6,7 @@ use super::{
     pings, recording,
     side::{Local, Side},
     testbed::{self, Bed, TOGETHER},
+    throughput,
     unit::{PING_WEIGHT, RECORDING_WEIGHT, SYSCALLS_WEIGHT},
     writes,
 };
@@ -167,6 +168,12 @@ fn cases(
             writes::measure(plan, known, &mut |number, what, series| {
                 let what = format!("{what}: {}", outcome(&series[series.len() - 1]));
                 report(case(number, what, PING_WEIGHT, series));
+            })?;
+        }
+        Kind::Throughput(plan) => {
+            report(begin(&throughput::interfaces()?));
+            throughput::measure(plan, known, &mut |number, what, series| {
+                report(case(number, what.to_owned(), RECORDING_WEIGHT, series));
             })?;
         }
         Kind::Missing(why) => return Err(Failure::unable(format!("{}: {why}", study.name))),

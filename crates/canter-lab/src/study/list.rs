@@ -31,6 +31,7 @@ fn state(study: &Study) -> String {
         Kind::Ping(plan) => format!("{} series", plan.cases()),
         Kind::Recording(plan) => format!("{} series", plan.cases()),
         Kind::Writes(plan) => format!("{} cases", plan.cases()),
+        Kind::Throughput(plan) => format!("{} gateways", plan.cases()),
         Kind::Syscalls(_) | Kind::Missing(_) => "every system call".to_owned(),
     };
     let with = match study.set {

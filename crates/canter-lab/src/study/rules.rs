@@ -39,6 +39,8 @@ pub enum Filter {
     Sff,
     Eff,
     Masked,
+    /// Exact extended filters, each with a change.
+    Edited,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +54,14 @@ pub enum Change {
 }
 
 impl Filter {
-    const ALL: [Self; 3] = [Self::Sff, Self::Eff, Self::Masked];
+    const ALL: [Self; 4] = [Self::Sff, Self::Eff, Self::Masked, Self::Edited];
 
     fn name(self) -> &'static str {
         match self {
             Self::Sff => "sff",
             Self::Eff => "eff",
             Self::Masked => "masked",
+            Self::Edited => "edited",
         }
     }
 
@@ -67,6 +70,7 @@ impl Filter {
             Self::Sff => "SFF",
             Self::Eff => "EFF",
             Self::Masked => "masked EFF",
+            Self::Edited => "edited EFF",
         }
     }
 }
@@ -115,7 +119,7 @@ impl FromStr for Rules {
         }
         let unknown = || {
             format!(
-                "{text}: all, sff=N, eff=N, masked=N, hops=N, and, or, xor, set, crc8, xor-checksum, {DROP}"
+                "{text}: all, sff=N, eff=N, masked=N, edited=N, hops=N, and, or, xor, set, crc8, xor-checksum, {DROP}"
             )
         };
         let (kind, count) = text.split_once('=').ok_or_else(unknown)?;
@@ -201,6 +205,11 @@ impl Rules {
         (0..hops).map(|hop| format!("{VIA}{hop}")).collect()
     }
 
+    /// The rules of a route in a file that has several; without rules, a route that forwards every frame.
+    pub fn routes(&self, from: &str, to: &str) -> String {
+        self.file(from, to).unwrap_or_else(|| route(from, to))
+    }
+
     /// The rule file; `None` when none is needed.
     pub fn file(&self, from: &str, to: &str) -> Option<String> {
         match self {
@@ -231,12 +240,16 @@ fn filters(filter: Filter, count: u32, from: &str, to: &str) -> String {
         let id = match filter {
             Filter::Sff if last => "7FF".to_owned(),
             Filter::Sff => format!("{:03X}", (at - 1) % (SFF_ALL - 1)),
-            Filter::Eff if last => EFF_ID.to_owned(),
-            Filter::Eff => format!("{:08X}", 0x1000_0000 + at * 7919),
+            Filter::Eff | Filter::Edited if last => EFF_ID.to_owned(),
+            Filter::Eff | Filter::Edited => format!("{:08X}", 0x1000_0000 + at * 7919),
             Filter::Masked if last => "12345600:9FFFFF00".to_owned(),
             Filter::Masked => format!("{:08X}:9FFFFF00", 0x1000_0000 + at * 256),
         };
         let _ = writeln!(text, "[[route.rule]]\nframes = \"classic\"\nfilter = [\"{id}\"]"); // into memory
+        if filter == Filter::Edited {
+            text += Change::Xor.line();
+            text += "\n";
+        }
     }
     text
 }
@@ -246,13 +259,14 @@ mod tests {
     use super::*;
     use canter_route::rules::read;
 
-    const ALL: [&str; 13] = [
+    const ALL: [&str; 14] = [
         "all",
         "drop",
         "sff=1",
         "sff=2048",
         "eff=80",
         "masked=2048",
+        "edited=80",
         "hops=0",
         "hops=5",
         "and",

@@ -58,6 +58,7 @@ impl Unit {
             Kind::Ping(plan) => vec![PING_WEIGHT; plan.cases()],
             Kind::Recording(plan) => vec![RECORDING_WEIGHT; plan.cases()],
             Kind::Writes(plan) => vec![PING_WEIGHT; plan.cases()],
+            Kind::Throughput(plan) => vec![RECORDING_WEIGHT; plan.cases()],
             Kind::Syscalls(_) => vec![SYSCALLS_WEIGHT],
             Kind::Missing(_) => Vec::new(),
         }
@@ -167,7 +168,9 @@ pub fn needs_ethernet(kind: &Kind) -> bool {
     match kind {
         Kind::Latency(plan) => plan.needs_ethernet(),
         Kind::Ping(plan) => plan.loads.iter().any(|load| load.starts_with("ethernet")),
-        Kind::Syscalls(_) | Kind::Recording(_) | Kind::Writes(_) | Kind::Missing(_) => false,
+        Kind::Syscalls(_) | Kind::Recording(_) | Kind::Writes(_) | Kind::Throughput(_) | Kind::Missing(_) => {
+            false
+        }
     }
 }
 

@@ -144,6 +144,61 @@ fn the_frames_of_a_write_follow_each_other_without_a_bit_between() {
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=study"]
+fn between_many_buses_no_frame_is_lost_and_rules_cost_the_same_on_each() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let gateways = ["ring+write", "ring+write --one-thread", "ring/spin+write --one-thread"];
+    let plan = format!(
+        "[throughput]\nbuses = [1, 4]\nshare = 2\nmethods = {gateways:?}\nrules = [\"all\", \"edited=300\"]\nlen = 8\n\
+         frames = 60\nperiod = \"1ms\"\n"
+    );
+    let measured = series(&inside(&study_of(&folder, "many-buses", "wire", &plan)));
+    let points = |method: &str, quantity: &str, variant: &str| -> Vec<u64> {
+        let is_it = |one: &&Value| {
+            let (curve, condition) = (&one["curve"], &one["condition"]);
+            one["method"] == method && curve["quantity"] == quantity && condition["variant"] == variant
+        };
+        let one =
+            measured.iter().find(is_it).unwrap_or_else(|| panic!("{method}, {quantity}: {measured:#?}"));
+        assert_eq!(one["ledger"]["received"], 60 * (1 + 4), "{one}");
+        one["curve"]["points"].as_array().unwrap().iter().map(|point| point[1].as_u64().unwrap()).collect()
+    };
+    for method in gateways {
+        let [few, many] = ["", "edited EFF"].map(|variant| points(method, "median latency", variant));
+        assert!(
+            few.iter().zip(&many).all(|(few, many)| many < &(few + few / 5)),
+            "{method}: {few:?} {many:?}"
+        );
+        let [few, many] = ["", "edited EFF"].map(|variant| points(method, "memory of the gateway", variant));
+        assert!(few.iter().zip(&many).all(|(few, many)| many > few), "{method}: {few:?} {many:?}");
+    }
+    for method in &gateways[..2] {
+        let cost = ["", "edited EFF"].map(|variant| points(method, "processor time of a frame", variant));
+        assert!(cost.concat().iter().all(|ns| (1_000..100_000).contains(ns)), "{method}: {cost:?}");
+    }
+    // Nobody can tell from outside what a gateway that spins takes.
+    assert!(measured.iter().all(|one| {
+        let cost = one["curve"]["quantity"] == "processor time of a frame";
+        one["method"] != gateways[2] || !cost
+    }));
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
+fn the_highest_rate_of_can_gw_is_that_of_the_wire() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let plan = "[throughput]\nbuses = [1, 2]\nmethods = [\"none\", \"can-gw\"]\nlen = 2\nframes = 200\n";
+    let measured = series(&inside(&study_of(&folder, "highest", "wire", plan)));
+    let rates: Vec<_> =
+        measured.iter().filter(|one| one["curve"]["quantity"] == "highest rate of each bus").collect();
+    let [wire, gateway] = &rates[..] else { panic!("{measured:#?}") };
+    assert_eq!(wire["curve"]["points"], gateway["curve"]["points"], "{measured:#?}");
+    assert_eq!(gateway["ledger"]["received"], 200 * (1 + 2));
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
 fn the_stick_is_written_beside_the_gateway_and_not_mounted_afterwards() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
