@@ -155,11 +155,17 @@ impl Flows {
         Ok(carried)
     }
 
+    /// The place of an input among the first frames of all: inputs that share an output are as far apart as can be.
+    fn turn(&self, at: usize) -> usize {
+        at % self.share * self.outputs.len() + at / self.share
+    }
+
     /// Starts all sources, their first frames evenly spread over a period; returns when the first one is sent.
     fn start(&self, load: &Load, period_ns: u64) -> failure::Result<u64> {
         let begin_ns = clock::monotonic_ns() + AHEAD_NS;
         for (at, bus) in self.inputs.iter().enumerate() {
-            let first_ns = begin_ns + at as u64 * period_ns / self.inputs.len() as u64;
+            let places = self.outputs.len() * self.share;
+            let first_ns = begin_ns + self.turn(at) as u64 * period_ns / places as u64;
             let source = Source {
                 frame: load.frame,
                 pace: Pace::Period(period_ns),
@@ -328,6 +334,13 @@ mod tests {
         assert!(carried(1000, |at| if at == 999 { 900_000 } else { 5_000 }).keeps_up(), "one was held up");
         assert!(carried(1000, |at| 5_000 + at * 10).keeps_up(), "behind by 1 %");
         assert!(!carried(1000, |at| 5_000 + at * 20).keeps_up(), "behind by 2 %");
+    }
+
+    #[test]
+    fn inputs_of_one_output_are_half_a_period_apart() {
+        let names = |count| vec![String::new(); count];
+        let flows = Flows { inputs: names(5), outputs: names(3), share: 2 };
+        assert_eq!([0, 1, 2, 3, 4].map(|at| flows.turn(at)), [0, 3, 1, 4, 2]);
     }
 
     #[test]
