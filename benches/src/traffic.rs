@@ -39,7 +39,7 @@ impl Numbers {
 impl Traffic {
     /// Classic frames of 8 bytes, one of each bus in turn.
     pub fn classic() -> Self {
-        Self::new(1, |_| 8, |id, data| Frame::classic(id, data))
+        Self::new(1, |_| 8, Frame::classic)
     }
 
     /// FD frames of 8 to 64 bytes, one of each bus in turn.
@@ -54,7 +54,7 @@ impl Traffic {
 
     /// Classic frames of 8 bytes, `run` of a bus before the next bus.
     pub fn in_runs(run: u32) -> Self {
-        Self::new(run, |_| 8, |id, data| Frame::classic(id, data))
+        Self::new(run, |_| 8, Frame::classic)
     }
 
     fn new<E: std::fmt::Debug>(

@@ -26,6 +26,7 @@ mod manual;
 mod methods;
 mod ping;
 #[doc(hidden)]
+#[allow(clippy::len_without_is_empty, clippy::should_implement_trait, reason = "public for benches only")]
 pub mod recordings;
 mod replay;
 mod service;

@@ -163,7 +163,7 @@ mod tests {
         let mut ready = Ready::with_capacity(3);
         set.wait(&mut ready, Some(0)).unwrap();
         assert!(ready.is_empty());
-        [&flags[0], &flags[2]].map(Flag::set);
+        [&flags[0], &flags[2]].into_iter().for_each(Flag::set);
         set.wait(&mut ready, None).unwrap();
         assert_eq!((0..ready.len()).map(|at| ready.number(at)).collect::<Vec<_>>(), [10, 12]);
     }

@@ -41,8 +41,9 @@ const REOPEN_PERIOD_NS: u64 = 100_000_000;
 /// Period at which a blocked receiver is interrupted until its route answers a liveness check.
 const ANSWER_PERIOD_NS: u64 = 20_000_000;
 
-/// The threads, by the labels of their directions, with the account of each direction.
-type Workers = Arc<Vec<(String, Worker<Vec<(RouteAccount, Ended)>>)>>;
+/// A thread, with the label of its directions and the account of each.
+type Thread = (String, Worker<Vec<(RouteAccount, Ended)>>);
+type Workers = Arc<Vec<Thread>>;
 
 /// The settings of a direction's thread.
 struct Job {
@@ -112,11 +113,7 @@ fn run(request: &Request<'_>) -> failure::Result<Outcome> {
 }
 
 /// A thread for each direction.
-fn start_each(
-    jobs: Vec<Job>,
-    routes: Vec<Option<Route>>,
-    ended: &Handle,
-) -> failure::Result<Vec<(String, Worker<Vec<(RouteAccount, Ended)>>)>> {
+fn start_each(jobs: Vec<Job>, routes: Vec<Option<Route>>, ended: &Handle) -> failure::Result<Vec<Thread>> {
     let start = |(job, route): (Job, Option<Route>)| {
         let (name, ended) = (job.direction.label(), ended.clone());
         let worker = Worker::start("gateway", move |stop| vec![job.work(route, stop, &ended)]);
@@ -126,29 +123,23 @@ fn start_each(
 }
 
 /// One thread for all directions.
-fn start_together(
-    jobs: Vec<Job>,
-    mut routes: Vec<Route>,
-    ended: Handle,
-) -> failure::Result<(String, Worker<Vec<(RouteAccount, Ended)>>)> {
+fn start_together(jobs: Vec<Job>, mut routes: Vec<Route>, ended: Handle) -> failure::Result<Thread> {
     let name = jobs.iter().map(|job| job.direction.label()).collect::<Vec<_>>().join(", ");
     let spins = jobs.iter().any(|job| job.pair.receive.wait == Wait::Spin);
-    let work = move |stop: &AtomicBool| match together::run(&mut routes, spins, stop, || ended.close()) {
-        Ok(ends) => {
-            let account = |((job, route), end): ((&Job, &Route), Result<(), (Side, io::Error)>)| {
-                let end = end.map_err(|(side, error)| job.reason(side, error));
-                (job.account(route.counts, route.engine.as_ref()), end)
-            };
-            jobs.iter().zip(&routes).zip(ends).map(account).collect()
-        }
-        Err(error) => {
-            ended.close();
-            let why = format!("gateway: wait for all inputs: {error}");
-            let account = |(job, route): (&Job, &Route)| {
-                (job.account(route.counts, route.engine.as_ref()), Err(why.clone()))
-            };
-            jobs.iter().zip(&routes).map(account).collect()
-        }
+    let work = move |stop: &AtomicBool| {
+        thread::leave_restartable_sequences();
+        let reason = |(job, end): (&Job, Result<(), (Side, io::Error)>)| {
+            end.map_err(|(side, error)| job.reason(side, error))
+        };
+        let ends = match together::run(&mut routes, spins, stop, || ended.close()) {
+            Ok(ends) => jobs.iter().zip(ends).map(reason).collect(),
+            Err(error) => {
+                ended.close();
+                vec![Err(format!("gateway: wait for all inputs: {error}")); jobs.len()]
+            }
+        };
+        let account = |(job, route): (&Job, &Route)| job.account(route.counts, route.engine.as_ref());
+        jobs.iter().zip(&routes).map(account).zip(ends).collect()
     };
     Ok((name, Worker::start("gateway", work).map_err(not_started)?))
 }
@@ -183,7 +174,7 @@ fn supervise(workers: &Workers, controls: Vec<Control>) -> failure::Result<Optio
 }
 
 /// Stops all workers; returns their accounts and the first error.
-fn collect(workers: Vec<(String, Worker<Vec<(RouteAccount, Ended)>>)>) -> Outcome {
+fn collect(workers: Vec<Thread>) -> Outcome {
     let mut ended = Ok(());
     let accounts = workers.into_iter().flat_map(|(_, worker)| worker.stop()).map(|(account, outcome)| {
         ended = std::mem::replace(&mut ended, Ok(())).and(outcome);
