@@ -70,6 +70,7 @@ impl CaptureDevices {
     pub fn add(&mut self, interface: &Interface) -> Result<()> {
         let options = ReceiveOptions {
             filters: Filters { error_mask: EVERY_ERROR, ..Filters::default() },
+            stamps: true,
             queue_frames: Some(SLOTS_MAX),
             ..ReceiveOptions::default()
         };

@@ -39,6 +39,7 @@ impl OpenDevice {
         let step = |step: &'static str| move |error| Error::new(&interface.name, step, error);
         let receive = ReceiveOptions {
             filters: options.filters.clone(),
+            stamps: true,
             own_frames: options.own_frames && options.echo, // as CAN_RAW has it
             queue_frames: options.queue_bytes.map(slots),
             ..ReceiveOptions::default()

@@ -8,6 +8,7 @@ use canter_io::{
     BitRate, Frame, Interface, clock,
     interface::BitTiming,
     method::{Transmit, TransmitMethod, TransmitOptions},
+    netlink::wire,
     tap::Tap,
 };
 use canter_measure::{
@@ -89,7 +90,18 @@ pub fn interfaces(plan: &WritesPlan) -> failure::Result<Vec<Interface>> {
     set_up(plan, plan.bitrates.first().copied().unwrap_or_default())
 }
 
+/// Takes down all nodes of the bus: one of another bit rate would destroy the frames, and the next study has its own.
+fn take_down(bus: &str) -> failure::Result<()> {
+    for node in wire::nodes_of(bus)? {
+        if let Ok(mut interface) = Interface::find(&node.name) {
+            interface.down()?;
+        }
+    }
+    Ok(())
+}
+
 fn set_up(plan: &WritesPlan, bitrate: u32) -> failure::Result<Vec<Interface>> {
+    take_down(&plan.bus)?;
     let writers = plan.writers.iter().map(|writer| &writer.interface);
     let mut interfaces = Vec::new();
     for name in writers.chain(&plan.others) {
@@ -117,7 +129,7 @@ pub fn measure(
         };
         done(number, &format!("{} {}", case.writer.method, variant(&case)), series);
     }
-    Ok(())
+    take_down(&plan.bus)
 }
 
 fn variant(case: &Case<'_>) -> String {
