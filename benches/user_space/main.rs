@@ -1,6 +1,7 @@
 //! What canter's user space costs a frame, in ratios to memcpy: `make bench-user-space`. No CAN is needed.
 
 mod batch;
+mod file;
 mod formats;
 mod histogram;
 mod merge;

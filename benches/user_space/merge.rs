@@ -1,12 +1,12 @@
 //! Recordings of 20 buses as one, merged by stamp: frames of all buses in turn, and frames of one bus in long runs. Beside it
 //! the same files one after another, which only reads them.
 
+use crate::file;
 use canter::recordings::{Inputs, Merge, Opening};
 use canter_benches::{
     comparison::Comparisons,
-    traffic::{BUSES, FRAMES, Traffic, interface},
+    traffic::{BUSES, FRAMES, Traffic},
 };
-use canter_formats::{FORMATS, WriteOptions, Writer, named};
 use std::path::{Path, PathBuf};
 
 /// The format that is quickest to read.
@@ -18,7 +18,7 @@ const WINDOW_NS: u64 = 1_000_000;
 
 /// Measures merging in each order.
 pub fn bench(comparisons: &mut Comparisons) {
-    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
+    let folder = file::folder();
     let (turns, runs) = (Traffic::classic(), Traffic::in_runs(RUN));
     let in_turn = write_each_bus(&folder.path().join("turns"), &turns);
     let in_runs = write_each_bus(&folder.path().join("runs"), &runs);
@@ -27,7 +27,7 @@ pub fn bench(comparisons: &mut Comparisons) {
     comparisons.measure("merge: 20 files, runs of 100", &runs, || merge(&in_runs, None));
     comparisons.measure("merge: 20 files, sorted", &turns, || merge(&in_turn, Some(WINDOW_NS)));
     let one = [folder.path().join("one")];
-    write(&one[0], &turns, |_| true);
+    file::write(&one[0], FORMAT, &turns, |_| true);
     comparisons.measure("merge: none, 1 file", &turns, || read(&one));
     comparisons.measure("merge: 1 file", &turns, || merge(&one, None));
 }
@@ -36,34 +36,15 @@ fn write_each_bus(folder: &Path, traffic: &Traffic) -> Vec<PathBuf> {
     std::fs::create_dir(folder).expect("a new folder");
     let file = |bus: u32| {
         let path = folder.join(bus.to_string());
-        write(&path, traffic, |one| one == bus);
+        file::write(&path, FORMAT, traffic, |one| one == bus);
         path
     };
     (0..BUSES).map(file).collect()
 }
 
-/// Writes the frames of the buses that are `wanted`.
-fn write(path: &Path, traffic: &Traffic, wanted: impl Fn(u32) -> bool) {
-    let format = named(FORMAT, FORMATS).expect("a row of the table");
-    let mut writer = Writer::open(&WriteOptions::new(format, path)).expect("memory has room");
-    for bus in 0..BUSES {
-        writer.interface(&interface(bus)).expect("the format holds the name");
-    }
-    for record in traffic.records.iter().filter(|record| wanted(record.bus.0)) {
-        writer.frame(record).expect("memory has room");
-    }
-    writer.finish().expect("memory has room");
-}
-
 /// Reads the files one after another.
 fn read(paths: &[PathBuf]) {
-    let mut frames = 0;
-    for path in paths {
-        let mut reader = canter_formats::open(path).expect("the file was written");
-        while reader.next_ref().expect("the file is not damaged").is_some() {}
-        frames += reader.frames();
-    }
-    assert_eq!(frames, FRAMES as u64);
+    assert_eq!(paths.iter().map(|path| file::read(path)).sum::<u64>(), FRAMES as u64);
 }
 
 fn merge(paths: &[PathBuf], window_ns: Option<u64>) {
