@@ -16,6 +16,7 @@ mod journal;
 mod list;
 mod load;
 mod load_curve;
+mod nodes;
 mod pings;
 mod plan;
 mod preparation;

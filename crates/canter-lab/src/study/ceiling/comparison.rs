@@ -85,9 +85,10 @@ impl Comparison {
         let [exceeded, missing] = [count(Verdict::Exceeded), count(Verdict::Missing)];
         let boots = self.rows.iter().map(|row| row.check.boots).max().unwrap_or(0);
         let counted = format!("{} ceilings: {exceeded} exceeded, {missing} missing.", self.rows.len());
+        let today = if boots == 1 { "one boot".to_owned() } else { format!("median of {boots} boots") };
         let style = if self.is_kept() { GREEN } else { RED };
         let means = format!(
-            "Ratios have three decimals; other figures are instructions a frame. today: median of {boots} boots; \
+            "Ratios have three decimals; other figures are instructions a frame. today: {today}; \
              spread: the largest boot less the smallest. A ceiling is the figure once reached, and twice its spread then, \
              at least 1 %. lower: below by as much, so its ceiling can be lowered."
         );

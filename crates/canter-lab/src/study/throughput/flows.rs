@@ -1,12 +1,12 @@
 //! Flows: input buses whose sources send evenly in turn, output buses that a running source acknowledges without a node, and
-//! the taps of all, which say what became of each frame. They go when this is dropped.
+//! the taps of all, which say what became of each frame.
 
 use super::processor::{Moment, Usage};
+use crate::study::nodes::{self, Nodes};
 use canter_cli::failure;
 use canter_io::{
-    BitRate, Frame, Interface, clock,
-    interface::BitTiming,
-    netlink::wire::{self, NodeOptions, Pace, Source},
+    BitRate, Frame, clock,
+    netlink::wire::{self, Pace, Source},
     tap::{Record, Tap},
 };
 use canter_measure::{histogram::Histogram, result::WireKept};
@@ -31,8 +31,8 @@ const GROWTH_PART: u64 = 100;
 const LATE_PART: u64 = 10;
 
 pub struct Flows {
-    inputs: Vec<String>,
-    outputs: Vec<String>,
+    inputs: Nodes,
+    outputs: Nodes,
     share: usize,
 }
 
@@ -105,33 +105,26 @@ impl Carried {
 impl Flows {
     /// Makes `count` input buses, and an output bus for each `share` of them.
     pub fn new(count: u32, share: u32) -> failure::Result<Self> {
-        wire::available()?;
-        let mut flows = Self { inputs: Vec::new(), outputs: Vec::new(), share: share as usize };
-        for number in 0..count {
-            flows.inputs.push(add(&format!("flow{number}"))?);
-        }
-        for number in 0..count.div_ceil(share) {
-            let bus = add(&format!("sink{number}"))?;
-            flows.outputs.push(bus.clone());
+        let inputs = Nodes::new("flow", count, BITRATE)?;
+        let outputs = Nodes::new("sink", count.div_ceil(share), BITRATE)?;
+        for bus in outputs.names() {
             let pace = Pace::Period(NEVER_NS);
-            wire::start(
-                &bus,
-                &Source { pace, count: Some(1), delay_ns: Some(NEVER_NS), ..Source::default() },
-            )?;
+            let never = Source { pace, count: Some(1), delay_ns: Some(NEVER_NS), ..Source::default() };
+            wire::start(bus, &never)?;
         }
-        Ok(flows)
+        Ok(Self { inputs, outputs, share: share as usize })
     }
 
     /// The input and the output of each route.
     pub fn routes(&self) -> Vec<(&str, &str)> {
-        let output = |at: usize| self.outputs[at / self.share].as_str();
-        self.inputs.iter().enumerate().map(|(at, input)| (input.as_str(), output(at))).collect()
+        let output = |at: usize| self.outputs.names()[at / self.share].as_str();
+        self.inputs.names().iter().enumerate().map(|(at, input)| (input.as_str(), output(at))).collect()
     }
 
     /// Sends frames on all input buses, and reads what became of them when all are through.
     pub fn carry(&self, load: &Load, period_ns: u64, usage: Usage) -> failure::Result<Carried> {
         let open = |buses: &[String]| buses.iter().map(|bus| Tap::open(bus)).collect::<Result<Vec<_>, _>>();
-        let (mut inputs, mut outputs) = (open(&self.inputs)?, open(&self.outputs)?);
+        let (mut inputs, mut outputs) = (open(self.inputs.names())?, open(self.outputs.names())?);
         let before = self.totals()?;
         let begin_ns = self.start(load, period_ns)?;
         let begun = Moment::now()?;
@@ -147,7 +140,8 @@ impl Flows {
             carried.add(&mut inputs[first..last], output, load);
         }
         carried.latency.0.sort_unstable();
-        carried.wire = WireKept { late_ns_p50: carried.wire.late_ns_p50, ..totals.kept.since(&before.kept) };
+        carried.wire =
+            WireKept { late_ns_p50: carried.wire.late_ns_p50, ..since(&totals.kept, &before.kept) };
         if usage == Usage::Measured {
             let timers_ns = totals.timers_ns - before.timers_ns;
             carried.processor_ns = used_ns(&begun, &ended, timers_ns)?.map(|ns| ns / carried.sent.max(1));
@@ -155,17 +149,13 @@ impl Flows {
         Ok(carried)
     }
 
-    /// The place of an input among the first frames of all: inputs that share an output are as far apart as can be.
-    fn turn(&self, at: usize) -> usize {
-        at % self.share * self.outputs.len() + at / self.share
-    }
-
     /// Starts all sources, their first frames evenly spread over a period; returns when the first one is sent.
     fn start(&self, load: &Load, period_ns: u64) -> failure::Result<u64> {
         let begin_ns = clock::monotonic_ns() + AHEAD_NS;
-        for (at, bus) in self.inputs.iter().enumerate() {
-            let places = self.outputs.len() * self.share;
-            let first_ns = begin_ns + self.turn(at) as u64 * period_ns / places as u64;
+        let outputs = self.outputs.names().len();
+        for (at, bus) in self.inputs.names().iter().enumerate() {
+            let places = outputs * self.share;
+            let first_ns = begin_ns + turn(at, self.share, outputs) as u64 * period_ns / places as u64;
             let source = Source {
                 frame: load.frame,
                 pace: Pace::Period(period_ns),
@@ -201,18 +191,18 @@ impl Flows {
 
     fn totals(&self) -> failure::Result<Totals> {
         let mut totals = Totals::default();
-        for bus in self.inputs.iter().chain(&self.outputs) {
+        for bus in self.inputs.names().iter().chain(self.outputs.names()) {
             let stats = wire::bus(bus)?.stats;
             totals.timers_ns += stats.callback_ns;
-            let kept = &mut totals.kept;
-            kept.late_ns_max = kept.late_ns_max.max(stats.late_ns_max);
-            kept.slips += stats.slips;
-            kept.slip_ns += stats.slip_ns;
-            kept.overruns += stats.overruns;
-            kept.errors += stats.errors;
+            nodes::add(&mut totals.kept, &stats);
         }
         Ok(totals)
     }
+}
+
+/// The place of an input among the first frames of all: inputs that share an output are as far apart as can be.
+fn turn(at: usize, share: usize, outputs: usize) -> usize {
+    at % share * outputs + at / share
 }
 
 /// The counters of all buses since they were made.
@@ -220,28 +210,18 @@ impl Flows {
 struct Totals {
     /// The time spent in the wires' timers.
     timers_ns: u64,
-    kept: Kept,
+    kept: WireKept,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Kept {
-    late_ns_max: u64,
-    slips: u64,
-    slip_ns: u64,
-    overruns: u64,
-    errors: u64,
-}
-
-impl Kept {
-    fn since(&self, before: &Self) -> WireKept {
-        WireKept {
-            late_ns_p50: 0,
-            late_ns_max: self.late_ns_max,
-            slips: self.slips - before.slips,
-            slip_ns: self.slip_ns - before.slip_ns,
-            overruns: self.overruns - before.overruns,
-            errors: self.errors - before.errors,
-        }
+/// What a run added to the counters of all buses.
+fn since(after: &WireKept, before: &WireKept) -> WireKept {
+    WireKept {
+        late_ns_p50: 0,
+        late_ns_max: after.late_ns_max,
+        slips: after.slips - before.slips,
+        slip_ns: after.slip_ns - before.slip_ns,
+        overruns: after.overruns - before.overruns,
+        errors: after.errors - before.errors,
     }
 }
 
@@ -300,22 +280,6 @@ fn used_ns(begun: &Moment, ended: &Moment, timers_ns: u64) -> failure::Result<Op
     Ok((!spins).then_some(used_ns))
 }
 
-fn add(name: &str) -> failure::Result<String> {
-    wire::add(name, name, &NodeOptions::default())?;
-    let mut interface = Interface::find(name)?;
-    interface.set_bit_timing(&BitTiming::classic(BITRATE))?;
-    interface.up()?;
-    Ok(name.to_owned())
-}
-
-impl Drop for Flows {
-    fn drop(&mut self) {
-        for node in self.inputs.iter().chain(&self.outputs) {
-            let _ = wire::delete(node); // the guest ends soon; a later study says that the name is taken
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -338,9 +302,7 @@ mod tests {
 
     #[test]
     fn inputs_of_one_output_are_half_a_period_apart() {
-        let names = |count| vec![String::new(); count];
-        let flows = Flows { inputs: names(5), outputs: names(3), share: 2 };
-        assert_eq!([0, 1, 2, 3, 4].map(|at| flows.turn(at)), [0, 3, 1, 4, 2]);
+        assert_eq!([0, 1, 2, 3, 4].map(|at| turn(at, 2, 3)), [0, 3, 1, 4, 2]);
     }
 
     #[test]
