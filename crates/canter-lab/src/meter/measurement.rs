@@ -94,8 +94,10 @@ pub fn measure(
     let mut timeline = setup.timeline.then(TimelineRecorder::default);
     let mut busy = setup.timeline.then(Sampler::default);
     busy.iter_mut().for_each(Sampler::read_when_due);
+    let mut early = 0;
     let mut record = |arrival: Arrival| {
         histogram.record(arrival.latency_ns);
+        early += u64::from(arrival.latency_ns < 0);
         if let Some(timeline) = &mut timeline {
             timeline.arrived(arrival.number, arrival.passage.direct_ns, arrival.latency_ns);
         }
@@ -113,6 +115,13 @@ pub fn measure(
         .run(sending, &mut *instrument.surroundings(setup), stop, &mut record, &mut progress)
         .map_err(|(port, error)| instrument.failed(port, error))?;
     bar.finish_and_clear();
+    if !setup.null && early > outcome.tally.received / 2 {
+        return Err(Failure::unable(format!(
+            "{}: has the frames before a gateway could have sent them (is it on the bus of {}? --null measures the meter's own floor)",
+            setup.routed,
+            setup.direct.as_ref().unwrap_or(&setup.send)
+        )));
+    }
     let silence = if stop.load(Ordering::Acquire) { None } else { instrument.silence(&outcome) };
     let silent = match silence {
         Some(Silence::Sender(why)) => return Err(Failure::new(Exit::Lost, why)),

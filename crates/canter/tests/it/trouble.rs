@@ -87,6 +87,12 @@ const REFUSED: &[Case] = &[
     case("latency --send vcan8 --routed can0 --fd --len 9", 2, &["9 bytes"]),
     case("latency --send can0 --routed can0", 2, &["can0", "--null"]),
     case("latency --send can0 --direct can1 --routed can1", 2, &["can1", "--null"]),
+    case(
+        "latency --send can0 --direct can1 --routed can3 --count 20",
+        4,
+        &["can3: has the frames before a gateway could have sent them (is it on the bus of can1?", "--null"],
+    ),
+    case("latency --send can0 --routed can3 --count 20", 4, &["can3: has the frames", "the bus of can0?"]),
     case("syscalls --frames 0", 2, &["--frames, --batch and --queue must be at least 1"]),
     case("syscalls --frames 300000", 2, &["--frames: at most 200000"]),
     case(
