@@ -1,4 +1,5 @@
 //@ machine: --cpus 2
+//@ parts: 2
 //! Every method keeps its promises on two links that differ most: cards with a short FIFO, and a cable that carries FD frames
 //! and loses none. conformance_wire.rs and conformance_canchar.rs have others, conformance_rest.rs has the rest.
 
