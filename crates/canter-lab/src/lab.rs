@@ -21,6 +21,7 @@ mod initramfs;
 mod kernel;
 mod kvm;
 mod machine;
+mod memory;
 mod modprobe;
 mod module;
 mod monitor;

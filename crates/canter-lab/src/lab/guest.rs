@@ -5,6 +5,7 @@ use super::{
     cache::Cache,
     lab_failure,
     machine::{Ended, Machine},
+    memory::{Memory, Shared},
     monitor::Monitor,
     playground, programs,
     progress::Progress,
@@ -84,6 +85,15 @@ pub enum Outcome {
 
 /// Boots a guest, runs the command, and leaves no process behind.
 pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome, Failure> {
+    let shared = match boot.start {
+        Start::Save(..) => Some(Shared::new().map_err(|e| lab_failure(format!("the guest's memory: {e}")))?),
+        Start::Boot | Start::Restore(_) => None,
+    };
+    let saved = match boot.start {
+        Start::Restore(saved) => Some(saved.memory()),
+        Start::Boot | Start::Save(..) => None,
+    };
+    let copied = saved.as_deref().map(|file| Memory { file, shared: false });
     let paths = topology::Paths {
         kernel: boot.kernel,
         initramfs: boot.initramfs,
@@ -91,6 +101,7 @@ pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome, Failure> {
         sockets: boot.folder,
         shares: boot.shares,
         root: boot.root,
+        memory: copied.or(shared.as_ref().map(Shared::of_qemu)),
         read_only: boot.read_only,
         analyzer: boot.analyzer,
         usb_stick: boot.usb_stick,
@@ -116,7 +127,14 @@ pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome, Failure> {
         .process_group(0)
         .spawn()
         .map_err(|e| lab_failure(format!("{}: {e}", boot.machine.arch.qemu().name)))?;
-    let mut guest = Guest { child, boot, deadline: Instant::now() + boot.machine.timeout, errors };
+    let deadline = Instant::now() + boot.machine.timeout;
+    let mut guest = Guest { child, boot, memory: shared, deadline, errors };
+    // While QEMU starts.
+    if let Start::Restore(saved) = boot.start
+        && let Some(damage) = saved.damage()
+    {
+        return Ok(Outcome::NotRestored(damage));
+    }
     let Err(end) = guest.run(&listeners, monitor.as_ref(), streams);
     match end {
         End::Outcome(outcome) => Ok(outcome),
@@ -191,6 +209,8 @@ fn listen(path: &Path) -> Result<UnixListener, Failure> {
 struct Guest<'a> {
     child: Child,
     boot: &'a Boot<'a>,
+    /// The memory of a machine that is to be saved.
+    memory: Option<Shared>,
     deadline: Instant,
     errors: PathBuf,
 }
@@ -205,7 +225,7 @@ impl Drop for Guest<'_> {
 /// Restores a machine into a QEMU that waits for it.
 fn restore(saved: &Saved, monitor: UnixStream, folder: &Path) -> Result<(), End> {
     let restored =
-        Monitor::new(monitor).and_then(|mut monitor| monitor.restore(&saved.memory(), &folder.join("state")));
+        Monitor::new(monitor).and_then(|mut monitor| monitor.restore(&saved.state(), &folder.join("state")));
     restored.map_err(|error| Outcome::NotRestored(error.to_string()).into())
 }
 
@@ -331,9 +351,11 @@ impl Guest<'_> {
         link.request(format!("symbols {}\n", self.boot.token).as_bytes())?;
         self.until(link, |state| state.symbols && state.ready.is_some())?;
         let socket = self.boot.folder.join("state");
+        let Some(memory) = &self.memory else { return Ok(()) };
         let monitor = Monitor::new(monitor).map_err(|e| lab_failure(format!("QEMU's monitor: {e}")));
-        let saved = monitor
-            .and_then(|mut monitor| place.save(&mut monitor, &socket, &text.take(), self.boot.progress));
+        let saved = monitor.and_then(|mut monitor| {
+            place.save(&mut monitor, &socket, memory, &text.take(), self.boot.progress)
+        });
         saved.or_else(|failure| self.not_saved(&failure.message))
     }
 

@@ -1,71 +1,63 @@
-//! QEMU's monitor (QMP): saves a stopped machine to a file, and restores it into another QEMU. The machine's state passes
-//! through `zstd`, which checks it: a machine whose file is damaged never continues.
+//! QEMU's monitor (QMP): saves the state of a stopped machine to a file, and restores it into another QEMU. The memory is a
+//! file of its own ([`super::memory`]), which QEMU leaves out of the state.
 //! QEMU's protocol: <https://www.qemu.org/docs/master/interop/qemu-qmp-ref.html>
 
-use super::programs;
 use serde_json::{Value, json};
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, ErrorKind, Write},
-    os::{
-        fd::OwnedFd,
-        unix::net::{UnixListener, UnixStream},
-    },
+    os::unix::net::{UnixListener, UnixStream},
     path::Path,
-    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-/// Time for one answer of QEMU, which takes half a second to save a machine.
+/// Time for one answer of QEMU, which comes at once unless the host is very busy.
 const ANSWER: Duration = Duration::from_secs(60);
-/// The speed of saving, in bytes per second. With QEMU's default of 128 MiB/s, saving would take as long as a boot.
-const BANDWIDTH: u64 = 10_000_000_000;
 
 /// A connection to the monitor of a running QEMU.
 pub struct Monitor(BufReader<UnixStream>);
 
 impl Monitor {
-    /// Takes QEMU's connection and asks for the events of saving and restoring.
+    /// Takes QEMU's connection and asks for the events of saving and restoring, and for states
+    /// without shared memory.
     pub fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(ANSWER))?;
         stream.set_write_timeout(Some(ANSWER))?;
         let mut monitor = Self(BufReader::new(stream));
         monitor.message()?; // the greeting
         monitor.execute("qmp_capabilities", json!({}))?;
-        let events = json!({"capabilities": [{"capability": "events", "state": true}]});
-        monitor.execute("migrate-set-capabilities", events)?;
+        let on = |name: &str| json!({"capability": name, "state": true});
+        let capabilities = json!({"capabilities": [on("events"), on("x-ignore-shared")]});
+        monitor.execute("migrate-set-capabilities", capabilities)?;
         Ok(monitor)
     }
 
-    /// Stops the machine, writes its state to `file`, and lets the machine continue, even after an error.
-    pub fn save(&mut self, file: &Path, socket: &Path) -> io::Result<()> {
+    /// Stops the machine, writes its state to `file`, saves its memory, and lets the machine continue, even after an error.
+    pub fn save<T>(
+        &mut self,
+        file: &Path,
+        socket: &Path,
+        memory: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         self.execute("stop", json!({}))?;
-        let saved = self.write_state(file, socket);
+        let saved = self.write_state(file, socket).and_then(|()| memory());
         self.execute("cont", json!({}))?;
         saved
     }
 
     fn write_state(&mut self, file: &Path, socket: &Path) -> io::Result<()> {
-        self.execute("migrate-set-parameters", json!({"max-bandwidth": BANDWIDTH}))?;
         let listener = UnixListener::bind(socket)?;
         listener.set_nonblocking(true)?;
         self.execute("migrate", json!({"uri": uri(socket)}))?;
-        let stream = accept(&listener)?;
-        let packer =
-            Packer::start(&["-q", "-1", "-c"], OwnedFd::from(stream).into(), File::create(file)?.into())?;
-        self.migrated()?;
-        packer.finish()
+        io::copy(&mut accept(&listener)?, &mut File::create(file)?)?;
+        self.migrated()
     }
 
     /// Restores the state in `file`, and lets the machine continue.
     pub fn restore(&mut self, file: &Path, socket: &Path) -> io::Result<()> {
         self.execute("migrate-incoming", json!({"uri": uri(socket)}))?;
-        let stream = UnixStream::connect(socket)?;
-        let packer =
-            Packer::start(&["-q", "-d", "-c"], File::open(file)?.into(), OwnedFd::from(stream).into())?;
-        let migrated = self.migrated();
-        packer.finish()?;
-        migrated?;
+        io::copy(&mut File::open(file)?, &mut UnixStream::connect(socket)?)?;
+        self.migrated()?;
         self.execute("cont", json!({}))
     }
 
@@ -127,36 +119,5 @@ fn accept(listener: &UnixListener) -> io::Result<UnixStream> {
             }
             Err(error) => return Err(error),
         }
-    }
-}
-
-/// A running `zstd`; dropping this ends it.
-struct Packer(Child);
-
-impl Packer {
-    fn start(options: &[&str], from: Stdio, to: Stdio) -> io::Result<Self> {
-        let zstd = Command::new(programs::path(programs::ZSTD))
-            .args(options)
-            .stdin(from)
-            .stdout(to)
-            .stderr(Stdio::piped())
-            .spawn()?;
-        Ok(Self(zstd))
-    }
-
-    /// Waits for the end of zstd, and fails with zstd's message.
-    fn finish(mut self) -> io::Result<()> {
-        let errors = self.0.stderr.take().map(io::read_to_string).transpose()?.unwrap_or_default();
-        match self.0.wait()?.success() {
-            true => Ok(()),
-            false => Err(io::Error::other(errors.trim().replace('\n', "; "))),
-        }
-    }
-}
-
-impl Drop for Packer {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }

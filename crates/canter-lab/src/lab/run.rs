@@ -14,7 +14,7 @@ use super::{
     kernel::{self, Kernel},
     kvm, lab_failure,
     machine::{Ended, Machine},
-    out_of_tree, programs,
+    memory, out_of_tree, programs,
     progress::Progress,
     saved::Description,
     signals::Signals,
@@ -29,6 +29,7 @@ use std::{
     io,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
+    thread,
 };
 
 impl Machine {
@@ -65,6 +66,9 @@ impl Machine {
         signals: &Signals,
         progress: &Progress,
     ) -> Result<Ended> {
+        let arch = self.arch;
+        // QEMU takes a moment to say it.
+        let qemu_version = thread::spawn(move || qemu_version(arch));
         let cache = Cache::open(Some(signals))?;
         let mut kernel = kernel::find(&self.kernel, self.arch, &cache, progress)?;
         if self.fd_cards > 0 {
@@ -80,7 +84,7 @@ impl Machine {
         };
         let root = foreign.as_ref().map_or(Path::new("/"), Entry::path);
         let read_only = self.read_only(&kernel, progress);
-        let qemu_version = qemu_version(self.arch)?;
+        let qemu_version = qemu_version.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let analyzer = analyzer::build(self, &qemu_version, &cache, progress)?;
         let (folder, _held) = run_folder()
             .map_err(|e| lab_failure(format!("folder for the run: {e} (TMPDIR names another)")))?;
@@ -155,6 +159,12 @@ impl Run<'_> {
                 progress.detail("QEMU cannot save this machine: it boots");
             }
             return self.boot_twice(machine, Start::Boot, command, streams, progress);
+        }
+        if let Some(host) = memory::host_has_only(&machine.memory) {
+            let wanted = &machine.memory;
+            return Err(lab_failure(format!(
+                "the guest's memory, {wanted}, is more than this host's {host}M (--memory)"
+            )));
         }
         let description = Description::new(machine, self.kernel, self.here.shares.len(), self.qemu_version)?;
         match description.find(self.cache) {

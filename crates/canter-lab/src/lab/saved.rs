@@ -1,6 +1,7 @@
 //! Saved machines: a machine is saved once after its boot, when its modules are loaded and it waits for a command, and
 //! restored for each later command, which takes a tenth of the time. Its key is all that a boot depends on; what
-//! differs between commands (shares, environment, time of day) reaches the guest afterwards.
+//! differs between commands (shares, environment, time of day) reaches the guest afterwards. The files of a saved machine
+//! have a checksum: one that is damaged never continues.
 
 use super::{
     analyzer::Loaded,
@@ -9,6 +10,7 @@ use super::{
     kernel::{self, Extra, Kernel},
     lab_failure,
     machine::Machine,
+    memory::{self, Memory, Shared},
     monitor::Monitor,
     programs,
     progress::Progress,
@@ -19,13 +21,17 @@ use std::{
     fmt::Write,
     fs,
     hash::{DefaultHasher, Hash, Hasher},
+    io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
+use twox_hash::XxHash64;
 
 /// The first line of a description: the version of the protocol between the host and a restored guest.
-const VERSION: &str = "saved machine 1";
-const MEMORY: &str = "memory.zst";
+const VERSION: &str = "saved machine 2";
+const MEMORY: &str = "memory";
+const STATE: &str = "state";
+const SUM: &str = "sum";
 const DESCRIPTION: &str = "description";
 /// The file of the guest's /proc/kallsyms: after each restore, kernel and modules are at the same addresses.
 pub const SYMBOLS: &str = "kallsyms";
@@ -93,11 +99,18 @@ fn arguments(machine: &Machine, shares: usize, qemu_version: &str) -> Vec<String
         sockets: any,
         shares: &vec![any.to_owned(); shares],
         root: any,
+        memory: Some(Memory { file: any, shared: false }),
         read_only: &[],
         analyzer: machine.analyzer.then_some(&loaded),
         usb_stick: machine.usb_stick.then_some(any),
     };
     topology::qemu_arguments(machine, &paths, qemu_version)
+}
+
+/// The checksums of a saved machine's state and memory.
+fn sum(folder: &Path) -> io::Result<String> {
+    let state = XxHash64::oneshot(0, &fs::read(folder.join(STATE))?);
+    Ok(format!("{state:016x} {:016x}\n", memory::sum(&folder.join(MEMORY))?))
 }
 
 /// The user who owns a file.
@@ -121,8 +134,23 @@ pub struct Saved(Entry);
 
 impl Saved {
     /// The state of the machine, for [`Monitor::restore`].
+    pub fn state(&self) -> PathBuf {
+        self.0.path().join(STATE)
+    }
+
+    /// The memory of the machine.
     pub fn memory(&self) -> PathBuf {
         self.0.path().join(MEMORY)
+    }
+
+    /// Why the machine cannot be restored, if its files are not those that were saved.
+    pub fn damage(&self) -> Option<String> {
+        let kept = fs::read_to_string(self.0.path().join(SUM));
+        match (kept, sum(self.0.path())) {
+            (Ok(kept), Ok(sum)) if kept == sum => None,
+            (Ok(_), Ok(_)) => Some("it is damaged".to_owned()),
+            (Err(error), _) | (_, Err(error)) => Some(error.to_string()),
+        }
     }
 }
 
@@ -135,13 +163,16 @@ impl Place<'_> {
         self,
         monitor: &mut Monitor,
         socket: &Path,
+        memory: &Shared,
         symbols: &[u8],
         progress: &Progress,
     ) -> Result<()> {
-        let file = self.0.path().join(SYMBOLS);
-        fs::write(&file, symbols).map_err(|e| lab_failure(format!("{}: {e}", file.display())))?;
-        let file = self.0.path().join(MEMORY);
-        monitor.save(&file, socket).map_err(|e| lab_failure(format!("{}: {e}", file.display())))?;
+        let folder = self.0.path();
+        let saved = fs::write(folder.join(SYMBOLS), symbols).and_then(|()| {
+            monitor.save(&folder.join(STATE), socket, || memory.copy(&folder.join(MEMORY)))?;
+            fs::write(folder.join(SUM), sum(folder)?)
+        });
+        saved.map_err(|e| lab_failure(format!("{}: {e}", folder.display())))?;
         self.0.keep(progress)
     }
 }

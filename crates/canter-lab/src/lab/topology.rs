@@ -4,6 +4,7 @@ use super::{
     analyzer::Loaded,
     arch::Arch,
     machine::{Accel, Clock, Machine},
+    memory::Memory,
     usb_stick,
 };
 use std::path::{Path, PathBuf};
@@ -52,6 +53,8 @@ pub struct Paths<'a> {
     pub shares: &'a [PathBuf],
     /// The guest's root.
     pub root: &'a Path,
+    /// The file of the guest's memory; without one, QEMU has the memory.
+    pub memory: Option<Memory<'a>>,
     /// Folders that the guest mounts read-only, by their tags.
     pub read_only: &'a [(&'static str, PathBuf)],
     /// The analyzer's plugin and its folder.
@@ -97,6 +100,14 @@ pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
 pub fn qemu_arguments(machine: &Machine, paths: &Paths, qemu_version: &str) -> Vec<String> {
     let mut list = Arguments(Vec::new());
     list.pair("-M", machine.arch.board()).words("-nodefaults -display none -no-reboot");
+    if let Some(Memory { file, shared }) = paths.memory {
+        let (size, file, share) = (&machine.memory, escaped(file), if shared { "on" } else { "off" });
+        list.pair(
+            "-object",
+            format!("memory-backend-file,id=memory,size={size},share={share},mem-path={file}"),
+        );
+        list.words("-machine memory-backend=memory");
+    }
     match (machine.clock, machine.accel) {
         (Clock::Virtual, _) => list
             .pair("-accel", "tcg")
@@ -228,6 +239,7 @@ mod tests {
             sockets: Path::new("/t"),
             shares: &["/home/a,b".into(), "/srv".into()],
             root: Path::new("/"),
+            memory: None,
             read_only: &[("modules", "/k/lib/modules".into())],
             analyzer: machine.analyzer.then_some(&loaded),
             usb_stick: machine.usb_stick.then_some(Path::new("/t/a,stick")),

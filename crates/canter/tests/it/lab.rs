@@ -4,7 +4,7 @@
 
 use crate::wait::eventually;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -269,6 +269,10 @@ fn restored(cache: &Path, folder: &Path, command: &str) -> (String, String) {
     (stdout, reported.join("\n"))
 }
 
+fn open(path: &Path) -> fs::File {
+    fs::File::options().read(true).write(true).open(path).unwrap()
+}
+
 fn seconds() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
 }
@@ -309,7 +313,7 @@ fn a_saved_machine_is_restored_with_another_time_and_other_random_numbers() {
 #[ignore = "boots a guest: make test runs it"]
 fn a_saved_machine_that_cannot_be_restored_boots_with_one_line_and_is_saved_again() {
     let (folder, cache) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
-    let memory = || find(&cache.path().join("machines"), "memory.zst");
+    let machines = cache.path().join("machines");
     let run = || {
         let (output, reported) = restored(cache.path(), folder.path(), "echo here");
         assert_eq!(output, "here\n");
@@ -317,30 +321,28 @@ fn a_saved_machine_that_cannot_be_restored_boots_with_one_line_and_is_saved_agai
     };
     assert_eq!(run(), "");
     // The list of the cache's files has sizes and times, so only its content differs.
-    let file = memory();
-    let (mut bytes, time) = (fs::read(&file).unwrap(), fs::metadata(&file).unwrap().modified().unwrap());
-    let middle = bytes.len() / 2;
-    bytes[middle..middle + 4].iter_mut().for_each(|byte| *byte = !*byte);
-    fs::write(&file, bytes).unwrap();
-    fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+    let path = find(&machines, "memory");
+    let (file, time) = (open(&path), fs::metadata(&path).unwrap().modified().unwrap());
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 100_000).unwrap();
+    file.write_all_at(&[!byte[0]], 100_000).unwrap();
+    file.set_modified(time).unwrap();
     let reported = run();
-    assert!(reported.lines().count() == 2 && reported.ends_with(": the machine boots"), "{reported}");
+    assert!(reported.lines().count() == 2, "{reported}");
+    assert!(reported.ends_with("it is damaged: the machine boots"), "{reported}");
     assert!(run().starts_with("lab: restoring "));
     // Cut short.
-    let file = fs::File::options().write(true).open(memory()).unwrap();
-    file.set_len(100_000).unwrap();
+    open(&find(&machines, "state")).set_len(100_000).unwrap();
     let reported = run();
-    assert!(
-        reported.ends_with("memory.zst has changed: the machine boots") && reported.lines().count() == 1,
-        "{reported}"
-    );
+    assert!(reported.ends_with("state has changed: the machine boots"), "{reported}");
+    assert_eq!(reported.lines().count(), 1, "{reported}");
     assert!(run().starts_with("lab: restoring "));
     // Of another version, or of another machine whose name is the same by chance.
-    let description = find(&cache.path().join("machines"), "description");
+    let description = find(&machines, "description");
     let (text, time) =
         (fs::read_to_string(&description).unwrap(), fs::metadata(&description).unwrap().modified().unwrap());
-    fs::write(&description, text.replacen("machine 1", "machine 0", 1)).unwrap();
-    fs::File::options().write(true).open(&description).unwrap().set_modified(time).unwrap();
+    fs::write(&description, text.replacen("machine 2", "machine 0", 1)).unwrap();
+    open(&description).set_modified(time).unwrap();
     let reported = run();
     assert!(reported.ends_with("it is another machine: the machine boots"), "{reported}");
     assert!(run().starts_with("lab: restoring "));

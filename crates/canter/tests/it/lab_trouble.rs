@@ -87,6 +87,19 @@ fn qemus_own_refusal_is_told() {
 }
 
 #[test]
+#[ignore = "starts a guest: make test ONLY=lab_trouble"]
+fn a_guest_with_more_memory_than_the_host_is_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = lab(folder.path(), &["--memory", "1000000G"], &["true"]).output().unwrap();
+    let (_, stderr) = ended(output, 125);
+    assert!(
+        stderr.starts_with("canter: lab: the guest's memory, 1000000G, is more than this host's "),
+        "{stderr}"
+    );
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
+#[test]
 #[ignore = "boots guests: make test ONLY=lab"]
 fn a_killed_lab_takes_qemu_with_it_and_the_next_sweeps_up() {
     let (folder, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
