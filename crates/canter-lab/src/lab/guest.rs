@@ -85,15 +85,15 @@ pub enum Outcome {
 
 /// Boots a guest, runs the command, and leaves no process behind.
 pub fn boot(boot: &Boot, streams: Streams) -> Result<Outcome, Failure> {
-    let shared = match boot.start {
-        Start::Save(..) => Some(Shared::new().map_err(|e| lab_failure(format!("the guest's memory: {e}")))?),
-        Start::Boot | Start::Restore(_) => None,
+    let (shared, copy) = match boot.start {
+        Start::Boot => (None, None),
+        Start::Save(..) => {
+            let shared = Shared::new().map_err(|e| lab_failure(format!("the guest's memory: {e}")))?;
+            (Some(shared), None)
+        }
+        Start::Restore(saved) => (None, Some(saved.memory())),
     };
-    let saved = match boot.start {
-        Start::Restore(saved) => Some(saved.memory()),
-        Start::Boot | Start::Save(..) => None,
-    };
-    let copied = saved.as_deref().map(|file| Memory { file, shared: false });
+    let copied = copy.as_deref().map(|file| Memory { file, shared: false });
     let paths = topology::Paths {
         kernel: boot.kernel,
         initramfs: boot.initramfs,

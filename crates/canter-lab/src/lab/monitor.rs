@@ -33,12 +33,12 @@ impl Monitor {
     }
 
     /// Stops the machine, writes its state to `file`, saves its memory, and lets the machine continue, even after an error.
-    pub fn save<T>(
+    pub fn save(
         &mut self,
         file: &Path,
         socket: &Path,
-        memory: impl FnOnce() -> io::Result<T>,
-    ) -> io::Result<T> {
+        memory: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
         self.execute("stop", json!({}))?;
         let saved = self.write_state(file, socket).and_then(|()| memory());
         self.execute("cont", json!({}))?;
@@ -49,15 +49,21 @@ impl Monitor {
         let listener = UnixListener::bind(socket)?;
         listener.set_nonblocking(true)?;
         self.execute("migrate", json!({"uri": uri(socket)}))?;
-        io::copy(&mut accept(&listener)?, &mut File::create(file)?)?;
+        let mut stream = accept(&listener)?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        io::copy(&mut stream, &mut File::create(file)?)?;
         self.migrated()
     }
 
     /// Restores the state in `file`, and lets the machine continue.
     pub fn restore(&mut self, file: &Path, socket: &Path) -> io::Result<()> {
         self.execute("migrate-incoming", json!({"uri": uri(socket)}))?;
-        io::copy(&mut File::open(file)?, &mut UnixStream::connect(socket)?)?;
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_write_timeout(Some(ANSWER))?;
+        let copied = io::copy(&mut File::open(file)?, &mut stream);
+        drop(stream); // QEMU does not wait for more
         self.migrated()?;
+        copied?;
         self.execute("cont", json!({}))
     }
 
