@@ -93,7 +93,7 @@ fn a_guest_with_more_memory_than_the_host_is_refused_in_one_line() {
     let output = lab(folder.path(), &["--memory", "1000000G"], &["true"]).output().unwrap();
     let (_, stderr) = ended(output, 125);
     assert!(
-        stderr.starts_with("canter: lab: the guest's memory, 1000000G, is more than this host's "),
+        stderr.starts_with("canter: lab: the guest's memory, 1024000000M, is more than this host's "),
         "{stderr}"
     );
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
