@@ -26,8 +26,8 @@ impl Monitor {
         let mut monitor = Self(BufReader::new(stream));
         monitor.message()?; // the greeting
         monitor.execute("qmp_capabilities", json!({}))?;
-        let on = |name: &str| json!({"capability": name, "state": true});
-        let capabilities = json!({"capabilities": [on("events"), on("x-ignore-shared")]});
+        let enabled = |name: &str| json!({"capability": name, "state": true});
+        let capabilities = json!({"capabilities": [enabled("events"), enabled("x-ignore-shared")]});
         monitor.execute("migrate-set-capabilities", capabilities)?;
         Ok(monitor)
     }
