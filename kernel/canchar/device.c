@@ -188,7 +188,8 @@ static void canchar_device_released(struct device *device)
 {
 	struct canchar_device *dev = container_of(device, struct canchar_device, dev);
 
-	ida_free(&canchar_numbers, dev->number);
+	if (dev->number >= 0)
+		ida_free(&canchar_numbers, dev->number);
 	kfree(dev);
 }
 
@@ -254,6 +255,9 @@ void canchar_unregister(struct canchar_device *dev)
 	unsigned long flags;
 
 	cdev_device_del(&dev->cdev, &dev->dev);
+	/* A card that comes back gets its name again, whoever still has a file of this one. */
+	ida_free(&canchar_numbers, dev->number);
+	dev->number = -1;
 	mutex_lock(&dev->mutex);
 	/* Before it stops: who wakes then must not find it only down. */
 	raw_spin_lock_irqsave(&dev->lock, flags);

@@ -448,7 +448,7 @@ fn at_the_limit_of_a_file_s_size_the_recording_goes_on_in_another_and_loses_noth
                 return fs::read_to_string(path).unwrap();
             }
             let log = format!("{path}.log");
-            sh(&format!("{} convert --quiet {path} -o {log}", program()));
+            sh(&format!("'{}' convert --quiet {path} -o {log}", program()));
             fs::read_to_string(log).unwrap()
         };
         let logs: String = files(&account).into_iter().map(log).collect();

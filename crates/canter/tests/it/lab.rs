@@ -376,7 +376,7 @@ impl Drop for Terminal {
 fn the_shell_has_a_terminal_that_follows_the_size_of_the_hosts() {
     let folder = tempfile::tempdir().unwrap();
     let terminal = Terminal(format!("canter-test-{}", std::process::id()));
-    let line = format!("cd {} && {} lab", folder.path().display(), env!("CARGO_BIN_EXE_canter"));
+    let line = format!("cd {} && '{}' lab", folder.path().display(), env!("CARGO_BIN_EXE_canter"));
     terminal.ask(&["new-session", "-d", "-x", "90", "-y", "24", &line]);
     eventually("the shell has a prompt", || terminal.shows("Try: canter generate") && terminal.shows("lab:"));
     for (columns, rows) in [("70", "17"), ("101", "31")] {

@@ -100,8 +100,8 @@ fn without_a_locale_or_an_environment_the_output_is_the_same() {
     let folder = folder();
     let program = env!("CARGO_BIN_EXE_canter");
     for line in ["info drive.log", "dump drive.log -n 9", "convert drive.log -o - --format asc"] {
-        let usual = shell(folder.path(), &format!("LC_ALL=C.UTF-8 {program} {line}"));
-        let bare = shell(folder.path(), &format!("env -i {program} {line}"));
+        let usual = shell(folder.path(), &format!("LC_ALL=C.UTF-8 '{program}' {line}"));
+        let bare = shell(folder.path(), &format!("env -i '{program}' {line}"));
         assert_eq!(bare.status.code(), Some(0), "{bare:?}");
         assert_eq!(bare.stdout, usual.stdout, "{line}");
     }

@@ -75,7 +75,12 @@ impl Drop for Watched {
         // A kernel with KCSAN reports its own data races, too; those of our modules name one.
         let ours = |line: &str| !line.contains("BUG: KCSAN") || line.contains("[can");
         let complaint = log.lines().find(|line| ours(line) && alarms.iter().any(|word| line.contains(word)));
-        assert!(std::thread::panicking() || complaint.is_none(), "{complaint:?}");
+        if std::thread::panicking() {
+            let last: Vec<_> = log.lines().rev().take(20).collect();
+            eprintln!("the kernel's last lines, newest first:\n{}", last.join("\n"));
+        } else {
+            assert!(complaint.is_none(), "{complaint:?}");
+        }
     }
 }
 
