@@ -77,8 +77,11 @@ pub fn items(modules: Vec<Module>, packages: &[String], has_tun: bool) -> Vec<It
     items
 }
 
-/// The items that the words choose: by a part of their names, or by a module and a part of a test's name behind `::`. What only
-/// `make test-all` runs is chosen by words that choose nothing else.
+/// What a line's name has behind its package: all its modules that run on the host.
+const HOST: &str = "::host";
+
+/// The items that the words choose: by a part of their names, by a module and a part of a test's name behind `::`, or by the
+/// name of a line. What only `make test-all` runs is chosen by words that choose nothing else.
 pub fn choose(items: &[Item], words: &[&str], all: bool) -> Result<Vec<Item>, String> {
     if words.is_empty() {
         return Ok(items.iter().filter(|item| all || !item.all_only).cloned().collect());
@@ -123,7 +126,8 @@ fn matching(items: &[Item], word: &str, all: bool) -> Vec<Item> {
             return found;
         }
     }
-    Vec::new()
+    let Some(package) = word.strip_suffix(HOST) else { return Vec::new() };
+    items().filter(|item| item.is_on_host_of(package)).cloned().collect()
 }
 
 fn nearest<'a>(items: &'a [Item], word: &str) -> Vec<&'a str> {
@@ -150,6 +154,16 @@ impl Item {
                 format!("{} {}", self.name, module.places[*number].machine)
             }
             _ => self.name.clone(),
+        }
+    }
+
+    /// Whether this is a module of this package that runs on the host.
+    fn is_on_host_of(&self, package: &str) -> bool {
+        match &self.what {
+            What::Module(module, number) => {
+                module.package == package && module.places[*number].machine == Machine::Host
+            }
+            _ => false,
         }
     }
 
@@ -254,7 +268,7 @@ impl Planner<'_> {
             |item: &&Item| item.module_of(executable).is_some_and(|(_, machine)| *machine == Machine::Host);
         let chosen: Vec<&Item> = self.chosen.iter().filter(is_on_host).collect();
         let tests: Vec<String> = chosen.iter().flat_map(|item| item.chosen_tests(executable)).collect();
-        let id = if let [one] = chosen[..] { one.id() } else { format!("{}::host", executable.package) };
+        let id = if let [one] = chosen[..] { one.id() } else { format!("{}{HOST}", executable.package) };
         let all =
             self.items.iter().filter(is_on_host).map(|item| item.all_tests(executable).len()).sum::<usize>();
         let has_all = tests.len() == all;
@@ -531,6 +545,13 @@ mod tests {
     fn a_word_that_chooses_nothing_is_an_error_with_names_that_are_near() {
         let error = choose(&all(), &["captur_wire"], false).unwrap_err();
         assert!(error.starts_with("captur_wire: no module has this name; near: canter::capture"), "{error}");
+    }
+
+    #[test]
+    fn the_line_of_the_modules_of_the_host_is_chosen_by_its_name() {
+        let built = built("it", &TESTS, &IGNORED);
+        assert_eq!(planned(&["canter::host"], &built).0, ["canter::host: /t/it-1"]);
+        assert!(choose(&all(), &["canter-io::host"], false).is_err());
     }
 
     #[test]

@@ -20,7 +20,7 @@ const BOUNDED: [Bounded; 4] = [
     Bounded { folder: "builds", noun: "module build", most: 64, reports: Progress::say },
     Bounded { folder: "drivers", noun: "module build", most: 64, reports: Progress::say },
     Bounded { folder: "images", noun: "kernel image", most: 64, reports: Progress::say },
-    Bounded { folder: MACHINES, noun: "saved machine", most: 32, reports: Progress::detail }, // 100 MB each
+    Bounded { folder: MACHINES, noun: "saved machine", most: 64, reports: Progress::detail }, // 100 MB each
 ];
 /// The verdicts about KVM; no lab needs them after its start.
 const VERDICTS: &str = "kvm";

@@ -185,7 +185,7 @@ fn restores_of_one_boot_and_other_experiments_have_sections_of_their_own() {
 
 #[test]
 fn every_condition_is_drawn_on_a_result_s_own_page_and_the_first_among_others() {
-    let drawn = |page: &str| page.matches("<figure class=\"profile\">").count();
+    let drawn = |page: &str| page.matches("<figure class=profile>").count();
     let alone = page(&[of_boot("a")]);
     let among = page(&[of_boot("a"), ResultFile { study: "2011-fig9".into(), ..of_boot("b") }]);
     assert_eq!((drawn(&alone), drawn(&among)), (3, 6), "few conditions are drawn everywhere");
