@@ -1,7 +1,29 @@
 //! The kernel's functions as the analyzer gets them: address, stage, flags and mark of each, from /proc/kallsyms.
 
 use super::stage::{FUNCTIONS, MARKS, MODULES, Stage};
-use std::fmt::{self, Write};
+use std::{
+    collections::HashMap,
+    fmt::{self, Write},
+    sync::LazyLock,
+};
+
+/// The rows of [`FUNCTIONS`] and [`MARKS`] by name, for 150 000 symbols of a kernel.
+struct Rows {
+    whole: HashMap<&'static str, usize>,
+    starts: Vec<(&'static str, usize)>,
+    marks: HashMap<&'static str, usize>,
+}
+
+static ROWS: LazyLock<Rows> = LazyLock::new(|| {
+    let (mut whole, mut starts) = (HashMap::new(), Vec::new());
+    for (row, (pattern, ..)) in FUNCTIONS.iter().enumerate() {
+        match pattern.strip_suffix('*') {
+            Some(start) => starts.push((start, row)),
+            None => _ = whole.entry(*pattern).or_insert(row),
+        }
+    }
+    Rows { whole, starts, marks: MARKS.iter().map(|(name, _)| *name).zip(0..).collect() }
+});
 
 /// A function of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,19 +37,20 @@ pub struct Symbol {
 impl Symbol {
     /// The function's stage with its flags; `None`: that of its caller.
     fn stage(&self) -> Option<(Stage, u32)> {
-        let fits = |pattern: &str| match pattern.strip_suffix('*') {
-            Some(start) => self.name.starts_with(start),
-            None => self.name == pattern,
-        };
-        let row =
-            FUNCTIONS.iter().find(|(pattern, ..)| fits(pattern)).map(|&(_, stage, flags)| (stage, flags));
-        let module = || MODULES.iter().find(|(name, _)| *name == self.module).map(|&(_, stage)| (stage, 0));
-        if self.module.is_empty() { row } else { module() }
+        if !self.module.is_empty() {
+            return MODULES.iter().find(|(name, _)| *name == self.module).map(|&(_, stage)| (stage, 0));
+        }
+        let start = ROWS.starts.iter().find(|(start, _)| self.name.starts_with(start)).map(|(_, row)| *row);
+        let whole = ROWS.whole.get(self.name.as_str()).copied();
+        // The first row that fits.
+        let row = start.into_iter().chain(whole).min()?;
+        let (_, stage, flags) = FUNCTIONS[row];
+        Some((stage, flags))
     }
 
     /// The number of the function's mark; 0: none.
     fn mark(&self) -> usize {
-        MARKS.iter().position(|(name, _)| *name == self.name).map_or(0, |row| row + 1)
+        ROWS.marks.get(self.name.as_str()).map_or(0, |row| row + 1)
     }
 }
 
@@ -52,13 +75,14 @@ pub fn functions(kallsyms: &str) -> Vec<Symbol> {
 
 /// A line of /proc/kallsyms: `ffffffff81000000 T _text` or `ffffffffc0000000 t can_rcv\t[can]`.
 fn function(line: &str) -> Option<Symbol> {
-    let mut words = line.split_whitespace();
+    let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
-    let kind = words.next()?;
+    if address < 1 << 63 || !matches!(words.next()?, "t" | "T" | "w" | "W") {
+        return None;
+    }
     let name = words.next()?.to_owned();
     let module = words.next().unwrap_or("").trim_matches(['[', ']']).to_owned();
-    let executable = matches!(kind, "t" | "T" | "w" | "W") && address >= 1 << 63;
-    executable.then_some(Symbol { address, name, module })
+    Some(Symbol { address, name, module })
 }
 
 /// The lines of a request that describe these functions, with their marks when these are wanted.
