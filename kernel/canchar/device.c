@@ -255,7 +255,7 @@ void canchar_unregister(struct canchar_device *dev)
 	unsigned long flags;
 
 	cdev_device_del(&dev->cdev, &dev->dev);
-	/* A card that comes back gets its name again, whoever still has a file of this one. */
+	/* Free while files may still be open: a card that comes back gets the same name. */
 	ida_free(&canchar_numbers, dev->number);
 	dev->number = -1;
 	mutex_lock(&dev->mutex);

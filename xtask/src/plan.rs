@@ -77,7 +77,7 @@ pub fn items(modules: Vec<Module>, packages: &[String], has_tun: bool) -> Vec<It
     items
 }
 
-/// What a line's name has behind its package: all its modules that run on the host.
+/// The end of a line's name, behind the package: the line runs all modules of the package that run on the host.
 const HOST: &str = "::host";
 
 /// The items that the words choose: by a part of their names, by a module and a part of a test's name behind `::`, or by the
@@ -127,7 +127,9 @@ fn matching(items: &[Item], word: &str, all: bool) -> Vec<Item> {
         }
     }
     let Some(package) = word.strip_suffix(HOST) else { return Vec::new() };
-    items().filter(|item| item.is_on_host_of(package)).cloned().collect()
+    let is_on_host =
+        |item: &&Item| item.module_in(package).is_some_and(|(_, machine)| *machine == Machine::Host);
+    items().filter(is_on_host).cloned().collect()
 }
 
 fn nearest<'a>(items: &'a [Item], word: &str) -> Vec<&'a str> {
@@ -157,16 +159,6 @@ impl Item {
         }
     }
 
-    /// Whether this is a module of this package that runs on the host.
-    fn is_on_host_of(&self, package: &str) -> bool {
-        match &self.what {
-            What::Module(module, number) => {
-                module.package == package && module.places[*number].machine == Machine::Host
-            }
-            _ => false,
-        }
-    }
-
     /// Whether more than the integration tests must be built.
     pub fn builds_all(&self) -> bool {
         matches!(self.what, What::Unit(_) | What::Documentation)
@@ -174,10 +166,13 @@ impl Item {
 
     /// The module of the item, when its tests are in this executable, and the machine.
     fn module_of(&self, executable: &Executable) -> Option<(&Module, &Machine)> {
+        self.module_in(&executable.package).filter(|_| executable.name == "it")
+    }
+
+    /// The module of the item, when it is one of this package, and the machine.
+    fn module_in(&self, package: &str) -> Option<(&Module, &Machine)> {
         match &self.what {
-            What::Module(module, number)
-                if executable.name == "it" && module.package == executable.package =>
-            {
+            What::Module(module, number) if module.package == package => {
                 Some((module, &module.places[*number].machine))
             }
             _ => None,

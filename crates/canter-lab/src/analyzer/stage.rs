@@ -151,7 +151,7 @@ pub const FUNCTIONS: &[(&str, Stage, u32)] = &[
     ("tpacket_*", Stage::Socket, 0),
 ];
 
-/// Modules of the kernel: every function of the module belongs to the stage; [`FUNCTIONS`] is of the kernel itself.
+/// Modules of the kernel: every function of the module belongs to the stage; [`FUNCTIONS`] applies to the kernel itself only.
 pub const MODULES: &[(&str, Stage)] = &[
     ("can", Stage::CanCore),
     ("can_raw", Stage::Socket),

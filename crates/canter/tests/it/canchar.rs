@@ -455,7 +455,7 @@ fn a_card_goes_back_to_the_kernels_driver_with_files_open_and_comes_again() {
     ip("link set can3 up type can bitrate 500000");
     ip("link set can3 down");
     bind("canchar_kvaser_pci\n");
-    // Whoever still has a file of the card that went has nothing of the one that came.
+    // A file from before the card left keeps its error: it does not reach the card that came back.
     eventually("the device is there", || Path::new(CARD).exists());
     start_card(CARD, 500_000);
     assert_eq!(open(CARD).write(&[frame(1)]).unwrap(), 1);

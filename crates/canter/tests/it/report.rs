@@ -107,7 +107,7 @@ fn a_ledger_that_does_not_balance_is_marked_and_others_are_not() {
     );
     let drawn = drawings(&page);
     assert!(!drawn.contains(">read/spin+write<"), "an invalid series is not drawn");
-    assert!(!report("fig4.2").0.contains(r#"class=invalid"#));
+    assert!(!report("fig4.2").0.contains("class=invalid"));
 }
 
 #[test]
