@@ -80,8 +80,8 @@ pub fn items(modules: Vec<Module>, packages: &[String], has_tun: bool) -> Vec<It
 /// The end of a line's name, behind the package: the line runs all modules of the package that run on the host.
 const HOST: &str = "::host";
 
-/// The items that the words choose: by a part of their names, by a module and a part of a test's name behind `::`, or by the
-/// name of a line. What only `make test-all` runs is chosen by words that choose nothing else.
+/// The items that the words choose: by the whole name of a line, by a part of names, or by a module and a part of a test's
+/// name behind `::`. What only `make test-all` runs is chosen by words that choose nothing else.
 pub fn choose(items: &[Item], words: &[&str], all: bool) -> Result<Vec<Item>, String> {
     if words.is_empty() {
         return Ok(items.iter().filter(|item| all || !item.all_only).cloned().collect());
@@ -111,6 +111,10 @@ pub fn choose(items: &[Item], words: &[&str], all: bool) -> Result<Vec<Item>, St
 
 fn matching(items: &[Item], word: &str, all: bool) -> Vec<Item> {
     let items = || items.iter().filter(|item| all || !item.all_only);
+    let whole: Vec<Item> = items().filter(|item| item.name == word).cloned().collect();
+    if !whole.is_empty() {
+        return whole;
+    }
     let named: Vec<Item> = items().filter(|item| item.name.contains(word)).cloned().collect();
     if !named.is_empty() {
         return named;
@@ -472,6 +476,7 @@ mod tests {
     #[test]
     fn a_word_chooses_modules_by_a_part_of_their_name_and_test_all_has_more_machines() {
         assert_eq!(chosen(&["capture"], false), ["canter::capture", "canter::capture_wire"]);
+        assert_eq!(chosen(&["canter::capture"], false), ["canter::capture"]);
         assert_eq!(
             chosen(&["capture"], true),
             ["canter::capture", "canter::capture --kernel 6.1", "canter::capture_wire"]
