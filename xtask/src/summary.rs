@@ -127,6 +127,13 @@ fn name(id: &str) -> &str {
     id.split(' ').next().unwrap_or(id)
 }
 
+/// What each test took, the longest first, for the end of a kept output.
+pub fn times(times: &[(String, Duration)]) -> String {
+    let mut times: Vec<_> = times.iter().collect();
+    times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    times.iter().map(|(test, time)| format!("{:7.1} s  {test}\n", time.as_secs_f64())).collect()
+}
+
 fn print_slowest(outcomes: &[Outcome]) {
     let times = |one: &'_ Outcome| {
         let package = one.id.split("::").next().unwrap_or_default().to_owned();
