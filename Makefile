@@ -35,9 +35,9 @@ study-all: setup
 	$(RUST_BUILD) build --release --locked
 	$(RELEASE) study run --all --out target/study-all
 
-# Each test module on the machine that its first line states, as many at a time as there are processors (xtask/). ONLY=capture:
-# only modules whose name has this in it (canter::capture: this one); ONLY=wire::race: only tests. AGAIN=1: also what passed
-# before with the same inputs.
+# Each test module on the machine that its first line states, one more at a time than there are processors (xtask/).
+# ONLY=capture: only modules whose name has this in it (canter::capture: this one); ONLY=wire::race: only tests. AGAIN=1:
+# also what passed before with the same inputs.
 test: setup
 	@AGAIN="$(AGAIN)" $(RUST_BUILD) xtask test "$(ONLY)"
 

@@ -188,6 +188,24 @@ fn read(reader: &str, file: &Path) -> Vec<String> {
     python("read.py", &[Path::new(reader), file])
 }
 
+/// The frames of each of at least two files, by one start of Python.
+fn read_each(reader: &str, files: &[PathBuf]) -> Vec<Vec<String>> {
+    let words: Vec<&Path> =
+        [Path::new(reader)].into_iter().chain(files.iter().map(PathBuf::as_path)).collect();
+    let mut read = Vec::new();
+    for line in python("read.py", &words) {
+        match line.strip_prefix("FILE ") {
+            Some(path) => {
+                assert_eq!(Path::new(path), files[read.len()]);
+                read.push(Vec::new());
+            }
+            None => read.last_mut().unwrap().push(line),
+        }
+    }
+    assert_eq!(read.len(), files.len());
+    read
+}
+
 fn lines_of(text: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
@@ -655,6 +673,7 @@ fn we_read_the_recordings_of_python_cans_tests_like_python_can() {
     names.sort();
     assert_eq!(names, PYTHON_CANS.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
     let place = tempfile::tempdir().unwrap();
+    let mut ours = Vec::new();
     for (name, code, reads) in PYTHON_CANS {
         let (got, log, said) =
             converted_with_code(&folder.join(name), &place.path().join(format!("{name}.log")));
@@ -670,15 +689,15 @@ fn we_read_the_recordings_of_python_cans_tests_like_python_can() {
         };
         let mut frames = lines_by_channel(&log);
         frames.iter_mut().filter(|frame| frame.kind == 'e').for_each(Seen::bare_error);
-        let frames: Vec<String> = frames.iter().map(Seen::to_string).collect();
-        // It reads an unpacked file with dates, as ours.
-        let theirs = match name.strip_suffix(".gz") {
-            Some(unpacked) => read("python_can", &folder.join(unpacked)),
-            None => read("python_can", &folder.join(name)),
-        };
+        ours.push((name, but, frames.iter().map(Seen::to_string).collect::<Vec<_>>()));
+    }
+    // It reads an unpacked file with dates, as ours.
+    let files: Vec<_> =
+        ours.iter().map(|(name, ..)| folder.join(name.strip_suffix(".gz").unwrap_or(name))).collect();
+    for ((name, but, frames), theirs) in ours.iter().zip(read_each("python_can", &files)) {
         let theirs: Vec<String> = theirs.iter().map(|line| stated(line, but)).collect();
         assert!(!theirs.is_empty(), "{name}");
-        assert_same(name, &rounded_to_us(&frames), &rounded_to_us(&theirs));
+        assert_same(name, &rounded_to_us(frames), &rounded_to_us(&theirs));
     }
 }
 

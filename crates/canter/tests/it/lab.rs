@@ -44,15 +44,15 @@ pub fn processes(mark: &str) -> Vec<String> {
     lines.filter(|line| line.contains(mark) && line.contains("qemu-system")).collect()
 }
 
-/// Starts a lab with a command that does not end, and waits until the command has printed `up`.
-pub fn running(folder: &Path, temporary: &Path, mark: &str) -> Child {
-    let append = format!("canter.test={mark}");
-    let mut command = lab(folder, &["--append", &append], &["echo up; sleep 1000"]);
+/// Starts a lab with a command that does not end, and waits until the command has printed `up`. The command line of its QEMU
+/// has this folder for temporary files in it.
+pub fn running(folder: &Path, temporary: &Path) -> Child {
+    let mut command = lab(folder, &[], &["echo up; sleep 1000"]);
     let mut child = command.env("TMPDIR", temporary).spawn().unwrap();
     let mut byte = [0; 3];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
     assert_eq!(&byte, b"up\n");
-    assert_eq!(processes(mark).len(), 1, "one QEMU runs");
+    assert_eq!(processes(temporary.to_str().unwrap()).len(), 1, "one QEMU runs");
     child
 }
 
@@ -199,14 +199,13 @@ fn a_command_that_takes_too_long_is_ended() {
 fn a_signal_ends_the_guest_at_once_and_leaves_nothing() {
     for (name, code) in [("INT", 130), ("TERM", 143)] {
         let (folder, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let mark = format!("{}-{name}", std::process::id());
-        let mut child = running(folder.path(), temporary.path(), &mark);
+        let mut child = running(folder.path(), temporary.path());
         assert_eq!(left_behind(temporary.path()).len(), 1, "the folder of the run");
         let sent = Instant::now();
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(code));
         assert!(sent.elapsed() < Duration::from_secs(2), "{:?}", sent.elapsed());
-        assert_eq!(processes(&mark), Vec::<String>::new());
+        assert_eq!(processes(temporary.path().to_str().unwrap()), Vec::<String>::new());
         assert_eq!(left_behind(temporary.path()), Vec::<String>::new());
     }
 }
@@ -261,7 +260,7 @@ pub fn find(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Runs a command on a machine of this cache; returns its output, and the lab's lines about saved machines.
-fn restored(cache: &Path, folder: &Path, command: &str) -> (String, String) {
+pub fn restored(cache: &Path, folder: &Path, command: &str) -> (String, String) {
     let mut lab = lab(folder, &["-v"], &[command]);
     let (stdout, stderr) = ended(lab.env("CANTER_CACHE", cache).output().unwrap(), 0);
     let is_report = |line: &&str| line.contains("restoring") || line.ends_with("the machine boots");
@@ -269,7 +268,7 @@ fn restored(cache: &Path, folder: &Path, command: &str) -> (String, String) {
     (stdout, reported.join("\n"))
 }
 
-fn open(path: &Path) -> fs::File {
+pub fn open(path: &Path) -> fs::File {
     fs::File::options().read(true).write(true).open(path).unwrap()
 }
 
@@ -305,47 +304,25 @@ fn a_saved_machine_is_restored_with_another_time_and_other_random_numbers() {
     assert!(outputs.iter().all(|output| line(output, 3) == "5"), "{outputs:?}");
     let symbols = fs::read_to_string(find(&cache.path().join("machines"), "kallsyms")).unwrap();
     assert!(symbols.contains(" can_send\t[can]\n") && symbols.ends_with('\n'));
-    let output = lab(folder.path(), &["-v", "--boot"], &["true"]).env("CANTER_CACHE", cache.path()).output();
-    assert!(!ended(output.unwrap(), 0).1.contains("restoring"), "--boot boots");
 }
 
 #[test]
 #[ignore = "boots a guest: make test runs it"]
-fn a_saved_machine_that_cannot_be_restored_boots_with_one_line_and_is_saved_again() {
+fn a_damaged_saved_machine_boots_with_one_line_and_is_saved_again() {
     let (folder, cache) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
-    let machines = cache.path().join("machines");
-    let run = || {
-        let (output, reported) = restored(cache.path(), folder.path(), "echo here");
-        assert_eq!(output, "here\n");
-        reported
-    };
-    assert_eq!(run(), "");
+    let run = || restored(cache.path(), folder.path(), "echo here");
+    assert_eq!(run(), ("here\n".to_owned(), String::new()));
     // The list of the cache's files has sizes and times, so only its content differs.
-    let path = find(&machines, "memory");
+    let path = find(&cache.path().join("machines"), "memory");
     let (file, time) = (open(&path), fs::metadata(&path).unwrap().modified().unwrap());
     let mut byte = [0];
     file.read_exact_at(&mut byte, 100_000).unwrap();
     file.write_all_at(&[!byte[0]], 100_000).unwrap();
     file.set_modified(time).unwrap();
-    let reported = run();
-    assert!(reported.lines().count() == 2, "{reported}");
+    let (output, reported) = run();
+    assert!(output == "here\n" && reported.lines().count() == 2, "{output}{reported}");
     assert!(reported.ends_with("it is damaged: the machine boots"), "{reported}");
-    assert!(run().starts_with("lab: restoring "));
-    // Cut short.
-    open(&find(&machines, "state")).set_len(100_000).unwrap();
-    let reported = run();
-    assert!(reported.ends_with("state has changed: the machine boots"), "{reported}");
-    assert_eq!(reported.lines().count(), 1, "{reported}");
-    assert!(run().starts_with("lab: restoring "));
-    // Of another version, or of another machine whose name is the same by chance.
-    let description = find(&machines, "description");
-    let (text, time) =
-        (fs::read_to_string(&description).unwrap(), fs::metadata(&description).unwrap().modified().unwrap());
-    fs::write(&description, text.replacen("machine 2", "machine 0", 1)).unwrap();
-    open(&description).set_modified(time).unwrap();
-    let reported = run();
-    assert!(reported.ends_with("it is another machine: the machine boots"), "{reported}");
-    assert!(run().starts_with("lab: restoring "));
+    assert!(run().1.starts_with("lab: restoring "));
 }
 
 /// A terminal of tmux(1), from a server of its own.

@@ -4,7 +4,9 @@
 //! `canter lab` from outside in every kind of trouble, with every kernel and all of its cache. The gate has `lab`, whose
 //! tests are those that a change of the lab breaks first.
 
-use crate::lab::{cache_with_a_kernel, ended, find, lab, left_behind, processes, running, signal, value};
+use crate::lab::{
+    cache_with_a_kernel, ended, find, lab, left_behind, open, processes, restored, running, signal, value,
+};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -103,12 +105,11 @@ fn a_guest_with_more_memory_than_the_host_is_refused_in_one_line() {
 #[ignore = "boots guests: make test ONLY=lab"]
 fn a_killed_lab_takes_qemu_with_it_and_the_next_sweeps_up() {
     let (folder, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let mark = format!("{}-killed", std::process::id());
-    let mut child = running(folder.path(), temporary.path(), &mark);
+    let mut child = running(folder.path(), temporary.path());
     signal(&child, "KILL");
     child.wait().unwrap();
     let sent = Instant::now();
-    while !processes(&mark).is_empty() {
+    while !processes(temporary.path().to_str().unwrap()).is_empty() {
         assert!(sent.elapsed() < Duration::from_secs(3), "QEMU lives on");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -192,6 +193,35 @@ fn a_damaged_module_of_the_cache_is_built_again_with_one_line() {
     let stderr = wire();
     let wanted = "canwire/canwire.ko is missing: making it again\n";
     assert_eq!(stderr.matches(wanted).count(), 1, "{stderr}");
+}
+
+#[test]
+#[ignore = "boots a guest: make test runs it"]
+fn a_saved_machine_that_is_cut_short_or_another_one_boots_with_one_line_and_is_saved_again() {
+    let (folder, cache) = (tempfile::tempdir().unwrap(), cache_with_a_kernel());
+    let machines = cache.path().join("machines");
+    let run = || {
+        let (output, reported) = restored(cache.path(), folder.path(), "echo here");
+        assert_eq!(output, "here\n");
+        reported
+    };
+    assert_eq!(run(), "");
+    open(&find(&machines, "state")).set_len(100_000).unwrap();
+    let reported = run();
+    assert!(reported.ends_with("state has changed: the machine boots"), "{reported}");
+    assert_eq!(reported.lines().count(), 1, "{reported}");
+    assert!(run().starts_with("lab: restoring "));
+    // Of another version, or of another machine whose name is the same by chance.
+    let description = find(&machines, "description");
+    let (text, time) =
+        (fs::read_to_string(&description).unwrap(), fs::metadata(&description).unwrap().modified().unwrap());
+    fs::write(&description, text.replacen("machine 2", "machine 0", 1)).unwrap();
+    open(&description).set_modified(time).unwrap();
+    let reported = run();
+    assert!(reported.ends_with("it is another machine: the machine boots"), "{reported}");
+    assert!(run().starts_with("lab: restoring "));
+    let output = lab(folder.path(), &["-v", "--boot"], &["true"]).env("CANTER_CACHE", cache.path()).output();
+    assert!(!ended(output.unwrap(), 0).1.contains("restoring"), "--boot boots");
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod doctor_realtime;
 mod dump;
 mod formats_page;
 mod gateway;
+mod gateway_cards;
 mod gateway_pairs;
 mod gateway_wire;
 mod info;

@@ -2,7 +2,7 @@
 
 stamp-in-ns bus id x|s kind(d|r|e) fd brs esi len data R|T|-
 
-Usage: read.py READER FILE; what a reader does not tell is `-`.
+Usage: read.py READER FILE...; what a reader does not tell is `-`. Of several files each begins with the line `FILE path`.
 """
 import sys
 
@@ -134,4 +134,7 @@ def csv(path):
                  row["dlc"] if kind == "r" else row["len"], bytes.fromhex(row["data"]), row["direction"] or "-")
 
 
-globals()[sys.argv[1]](sys.argv[2])
+for path in sys.argv[2:]:
+    if len(sys.argv) > 3:
+        print(f"FILE {path}")
+    globals()[sys.argv[1]](path)
