@@ -5,8 +5,9 @@
  * A program in the guest asks by marker instructions (no-operations with a number), and by files in
  * a folder that it shares with the plugin:
  *
- *   LOAD    read `request`: the functions of the kernel with their classes and marks, and the
- *           address ranges of user programs. Translate all code anew; then write `ready`.
+ *   LOAD    read `request`: the functions of the kernel with their classes and marks, or `keep`
+ *           for those of the LOAD before, and the address ranges of user programs. Translate all
+ *           code anew; then write `ready`.
  *   OPEN    begin a window: count instructions by class and by function, and keep events.
  *   FRAME   an event of the program itself.
  *   CLOSE   end the window and write `result.N`; N counts the windows since LOAD.
@@ -588,6 +589,7 @@ static void close_window(void)
 static bool read_request(void)
 {
 	char path[4096], line[256], kind;
+	size_t functions_before = functions_count;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/request", folder);
@@ -607,6 +609,8 @@ static bool read_request(void)
 		} else if (sscanf(line, "u %lx %lx %u", &first, &second, &class) == 3 && class < CLASSES) {
 			GROW(ranges, ranges_count, ranges_size);
 			ranges[ranges_count++] = (struct range){ first, second, class };
+		} else if (!strcmp(line, "keep\n")) {
+			functions_count = functions_before;
 		} else if (sscanf(line, "end%c", &kind) == 1) {
 			fclose(file);
 			return true;

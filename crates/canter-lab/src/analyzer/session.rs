@@ -18,6 +18,9 @@ use std::{
 /// The folder of the guest that the lab shares with the analyzer.
 pub const FOLDER: &str = "/run/canter-lab/analyzer";
 const SYMBOLS: &str = "/proc/kallsyms";
+const MODULES: &str = "/proc/modules";
+/// The modules whose functions, with marks, the analyzer has.
+const KNOWN: &str = "known";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// How often to look for an answer, and how many times.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
@@ -78,7 +81,7 @@ pub struct Request {
 pub struct Session {
     folder: PathBuf,
     windows: u32,
-    /// The kernel's functions, ascending by address.
+    /// The kernel's functions, ascending by address; none when the analyzer keeps those of the session before.
     pub functions: Vec<Symbol>,
 }
 
@@ -92,7 +95,8 @@ impl Session {
         Err(Failure::unable(why))
     }
 
-    /// Gives the analyzer the kernel's functions and the request.
+    /// Gives the analyzer the request, and the kernel's functions, which it keeps for requests with marks while no module
+    /// comes or goes: 150 000 are described by a thousand million instructions.
     pub fn load(wanted: &Request) -> failure::Result<Self> {
         Self::require()?;
         if let [first, second] = &wanted.programs[..]
@@ -101,20 +105,16 @@ impl Session {
             let why = "analyzer: the programs are at the same addresses (kernel.randomize_va_space=2 separates them)";
             return Err(Failure::unable(why));
         }
-        let read = fs::read_to_string(SYMBOLS);
-        let functions = symbols::functions(
-            &read.map_err(|e| Failure::unable(format!("analyzer: {SYMBOLS}: {e} (run as root)")))?,
-        );
-        if functions.len() < 1000 {
-            let why =
-                format!("analyzer: {SYMBOLS}: hides the kernel's addresses (kernel.kptr_restrict=1, root)");
-            return Err(Failure::unable(why));
-        }
+        let modules = modules()?;
+        let keeps = wanted.marks
+            && fs::read_to_string(Path::new(FOLDER).join(KNOWN)).is_ok_and(|known| known == modules);
+        let functions = if keeps { Vec::new() } else { functions()? };
         let session = Self { folder: FOLDER.into(), windows: 0, functions };
-        for answer in ["ready", "failed"] {
-            session.remove(answer)?;
+        for file in ["ready", "failed", KNOWN] {
+            session.remove(file)?;
         }
-        let mut request = symbols::request(&session.functions, wanted.marks);
+        let mut request =
+            if keeps { "keep\n".to_owned() } else { symbols::request(&session.functions, wanted.marks) };
         for program in &wanted.programs {
             for [start, end] in &program.code {
                 let _ = writeln!(request, "u {start:x} {end:x} {}", program.stage as u32);
@@ -123,11 +123,13 @@ impl Session {
         let [start, end] = WITHOUT_LINUX;
         let _ = writeln!(request, "u {start:x} {end:x} {}", Stage::Gateway as u32);
         let _ = write!(request, "u 0 0 {}\nend\n", wanted.others as u32);
-        let file = session.folder.join("request");
-        fs::write(&file, request)
-            .map_err(|e| Failure::failed(format!("analyzer: {}: {e}", file.display())))?;
+        session.write("request", &request)?;
         marker::mark::<LOAD>();
-        session.answer("ready").map(|_| session)
+        session.answer("ready")?;
+        if wanted.marks {
+            session.write(KNOWN, &modules)?;
+        }
+        Ok(session)
     }
 
     /// Begins a window.
@@ -169,6 +171,11 @@ impl Session {
         Err(Failure::failed(format!("analyzer: {name}: no answer")))
     }
 
+    fn write(&self, name: &str, text: &str) -> failure::Result<()> {
+        let written = fs::write(self.folder.join(name), text);
+        written.map_err(|error| Failure::failed(format!("analyzer: {name}: {error}")))
+    }
+
     fn remove(&self, name: &str) -> failure::Result<()> {
         match fs::remove_file(self.folder.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -177,6 +184,33 @@ impl Session {
             _ => Ok(()),
         }
     }
+}
+
+/// The functions of the kernel that runs.
+fn functions() -> failure::Result<Vec<Symbol>> {
+    let read = fs::read_to_string(SYMBOLS);
+    let text = read.map_err(|e| Failure::unable(format!("analyzer: {SYMBOLS}: {e} (run as root)")))?;
+    let functions = symbols::functions(&text);
+    if functions.len() < 1000 {
+        let why = format!("analyzer: {SYMBOLS}: hides the kernel's addresses (kernel.kptr_restrict=1, root)");
+        return Err(Failure::unable(why));
+    }
+    Ok(functions)
+}
+
+/// The name and the address of each module that is loaded.
+fn modules() -> failure::Result<String> {
+    let read = fs::read_to_string(MODULES);
+    let text = read.map_err(|error| Failure::unable(format!("analyzer: {MODULES}: {error}")))?;
+    Ok(text.lines().filter_map(place_of_module).collect())
+}
+
+/// The name and the address in a line such as `can 28672 2 can_raw,can_gw, Live 0xffffffffc0000000`.
+fn place_of_module(line: &str) -> Option<String> {
+    let mut words = line.split_ascii_whitespace();
+    let name = words.next()?;
+    let address = words.find(|word| word.starts_with("0x"))?;
+    Some(format!("{name} {address}\n"))
 }
 
 /// The number above that of every processor that Linux uses.
@@ -198,6 +232,8 @@ mod tests {
         assert!(own.code.iter().any(|[start, end]| (*start..*end).contains(&here)), "{own:?}");
         assert!(own.overlaps(&own));
         assert!(processors().unwrap() >= 1);
+        let module = "can 28672 2 can_raw,can_gw, Live 0xffffffffc0000000 (OE)";
+        assert_eq!(place_of_module(module).unwrap(), "can 0xffffffffc0000000\n");
         assert_eq!(executable("7f10-7f20 r--p 00000000 08:01 1 /bin/true"), None);
         assert_eq!(executable("7f10-7f20 r-xp 00000000 08:01 1 /bin/true"), Some([0x7f10, 0x7f20]));
         let kernels = "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]";

@@ -3,7 +3,7 @@
 //@ parts: 3
 //! The analyzer's truth: it equals the taps of virtual wires, a planted delay reads as what it is, and its account closes.
 
-use crate::testbed::{Ended, Gateway, alone, canter, cards, eventually, ip, start};
+use crate::testbed::{Ended, Gateway, alone, canter, cards, eventually, ip, output, start};
 use canter_io::tap::{Record, Tap};
 use serde_json::Value;
 use std::{fs, path::Path, process::Command, time::Duration};
@@ -87,6 +87,24 @@ fn on_virtual_wires_the_analyzer_equals_the_taps() {
         let most = number(&series["latency_ns"]["max"]);
         assert!(by_taps[39].abs_diff(most) < 200, "{method}: {most} ns, by the taps {by_taps:?}");
     }
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer"]
+fn the_kernels_functions_are_described_anew_when_a_module_has_come() {
+    let _alone = alone();
+    (0..5).for_each(|node| ip(&format!("link set wcan{node} up type can bitrate 500000")));
+    let _gateway = Gateway::start("wcan3", "wcan4", "can-gw", &[]);
+    let (mut requests, mut medians) = (Vec::new(), Vec::new());
+    for module in [None, None, Some("ext4")] {
+        module.into_iter().for_each(|module| _ = output("modprobe", &[module]));
+        let series = series(&latency(&["--send", "wcan0", "--routed", "wcan2", "--count", "9"]));
+        let request = fs::read_to_string("/run/canter-lab/analyzer/request").unwrap();
+        requests.push(request.lines().next().unwrap().to_owned());
+        medians.push(median(&series));
+    }
+    assert!(requests[1] == "keep" && requests[2].starts_with("f ffffffff"), "{requests:?}");
+    assert!(medians.iter().all(|median| median.abs_diff(medians[0]) < 20), "{medians:?}");
 }
 
 /// The gateway of delayed.c with this number of no-operations in its loop.
