@@ -65,6 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "system calls")]
     fn the_kernel_says_what_keeps_its_clock() {
         assert!(discipline().is_some());
     }
