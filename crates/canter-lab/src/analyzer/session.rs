@@ -21,6 +21,8 @@ const SYMBOLS: &str = "/proc/kallsyms";
 const MODULES: &str = "/proc/modules";
 /// The modules whose functions, with marks, the analyzer has.
 const KNOWN: &str = "known";
+/// The process that uses the analyzer.
+const USER: &str = "user";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// How often to look for an answer, and how many times.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
@@ -99,6 +101,7 @@ impl Session {
     /// comes or goes: 150 000 are described by a thousand million instructions.
     pub fn load(wanted: &Request) -> failure::Result<Self> {
         Self::require()?;
+        refuse_another_user()?;
         if let [first, second] = &wanted.programs[..]
             && first.overlaps(second)
         {
@@ -113,6 +116,7 @@ impl Session {
         for file in ["ready", "failed", KNOWN] {
             session.remove(file)?;
         }
+        session.write(USER, &std::process::id().to_string())?;
         let mut request =
             if keeps { "keep\n".to_owned() } else { symbols::request(&session.functions, wanted.marks) };
         for program in &wanted.programs {
@@ -184,6 +188,17 @@ impl Session {
             _ => Ok(()),
         }
     }
+}
+
+/// Refuses what would end another process's windows: a program that `canter lab --profile` runs is the usual one.
+fn refuse_another_user() -> failure::Result<()> {
+    let Ok(user) = fs::read_to_string(Path::new(FOLDER).join(USER)) else { return Ok(()) };
+    if user == std::process::id().to_string() || !Path::new("/proc").join(&user).exists() {
+        return Ok(());
+    }
+    Err(Failure::unable(format!(
+        "analyzer: process {user} uses it (canter lab --profile? --analyzer leaves it to a measurement)"
+    )))
 }
 
 /// The functions of the kernel that runs.

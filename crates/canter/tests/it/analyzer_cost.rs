@@ -28,17 +28,22 @@ fn medians_with_and_without_the_analyzer_are_the_same() {
 
 #[test]
 #[ignore = "starts guests: make test ONLY=analyzer_cost"]
-fn a_profile_names_the_functions_of_a_command_and_two_show_their_difference() {
+fn a_profile_names_the_functions_of_a_command_keeps_the_analyzer_and_two_show_their_difference() {
     let folder = tempfile::tempdir().unwrap();
     let profile = |file: &str, frames: u32| {
         let command = format!(
             "ip link add vcan7 type vcan && ip link set vcan7 up &&
-             for each in $(seq {frames}); do cansend vcan7 123#1122; done; echo sent; exit 7"
+             for each in $(seq {frames}); do cansend vcan7 123#1122; done; echo sent
+             for each in 0 2; do ip link set can$each up type can bitrate 500000; done
+             canter latency --instrument analyzer --send can0 --routed can2 2> refused; exit $((3 + $?))"
         );
         let options = ["--profile", "--clock", "virtual", "--json", file];
         let (stdout, stderr) = ended(lab(folder.path(), &options, &[&command]).output().unwrap(), 7);
         assert_eq!(stdout, "sent\n");
         assert!(stderr.lines().all(|line| line.chars().count() <= 80), "{stderr}");
+        let refused = fs::read_to_string(folder.path().join("refused")).unwrap();
+        let why = "uses it (canter lab --profile? --analyzer leaves it to a measurement)\n";
+        assert!(refused.starts_with("canter: analyzer: process ") && refused.ends_with(why), "{refused}");
         json(&fs::read_to_string(folder.path().join(file)).unwrap())
     };
     let [few, many] = [profile("few.json", 1), profile("many.json", 3)];
