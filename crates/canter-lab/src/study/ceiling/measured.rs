@@ -23,7 +23,7 @@ pub enum Boot {
     Table(BenchTable),
 }
 
-/// The name of a figure.
+/// The name of a figure: a statistic, or a curve's quantity at a place, such as `processor time of a frame at 20`.
 pub struct Selector<'a> {
     pub method: &'a str,
     pub rules: Option<&'a Rules>,
@@ -87,6 +87,9 @@ impl Boot {
         match self {
             Self::Table(table) => table.figure(of.method, of.figure),
             Self::Result(result) => {
+                if let Some((quantity, at)) = point(of.figure) {
+                    return on_curve(result, of, quantity, at);
+                }
                 let series = series(result, of)?;
                 statistic(of.figure)?.as_measured(series, None).map(|estimate| estimate.value)
             }
@@ -101,11 +104,28 @@ impl Boot {
     }
 }
 
+impl Selector<'_> {
+    fn is(&self, series: &Series) -> bool {
+        series.method == self.method && self.rules.is_none_or(|rules| rules.are_of(&series.condition))
+    }
+}
+
 fn series<'a>(result: &'a ResultFile, of: &Selector) -> Result<&'a Series, String> {
-    let is_it = |series: &&Series| {
-        series.method == of.method && of.rules.is_none_or(|rules| rules.are_of(&series.condition))
-    };
-    result.series.iter().find(is_it).ok_or_else(|| "no such series".to_owned())
+    result.series.iter().find(|series| of.is(series)).ok_or_else(|| "no such series".to_owned())
+}
+
+/// The quantity and the place on the horizontal axis that a figure names.
+pub fn point(figure: &str) -> Option<(&str, u64)> {
+    let (quantity, at) = figure.rsplit_once(" at ")?;
+    Some((quantity, at.parse().ok()?))
+}
+
+fn on_curve(result: &ResultFile, of: &Selector, quantity: &str, at: u64) -> Result<f64, String> {
+    let curves =
+        result.series.iter().filter(|series| of.is(series)).filter_map(|series| series.curve.as_ref());
+    let mut points = curves.filter(|curve| curve.quantity == quantity).flat_map(|curve| &curve.points);
+    let [_, value] = points.find(|[place, _]| *place == at).ok_or("no such point of a curve")?;
+    Ok(*value as f64)
 }
 
 /// The statistic of a series that this word names.

@@ -1,11 +1,11 @@
 use super::{
     super::definition::{Kind, Study},
-    measured::statistic,
+    measured::{point, statistic},
     *,
 };
 use canter_cli::terminal::{COLUMNS_MAX, Ink};
 use canter_io::method::ReceiveMethod;
-use canter_measure::result::{Environment, Latency, ResultFile, SCHEMA, Series, Stage, Stages};
+use canter_measure::result::{Curve, Environment, Latency, ResultFile, SCHEMA, Series, Stage, Stages};
 use std::fs;
 
 fn result(medians: &[(&str, u64)]) -> ResultFile {
@@ -57,13 +57,15 @@ fn every_ceiling_is_of_a_method_that_its_study_measures() {
         for method in methods.into_iter().flatten() {
             let measures = match &study.kind {
                 Kind::Latency(plan) => plan.methods.contains(method),
+                Kind::Throughput(plan) => plan.methods.contains(method),
                 Kind::Syscalls(_) => method.parse::<ReceiveMethod>().is_ok(),
                 _ => false,
             };
             assert!(measures, "{method}: {ceiling:?}");
         }
         let figures = [Some(&ceiling.figure), limit.and_then(|one| one.figure.as_ref())];
-        assert!(figures.into_iter().flatten().all(|figure| statistic(figure).is_ok()), "{ceiling:?}");
+        let is_known = |figure: &String| statistic(figure).is_ok() || point(figure).is_some();
+        assert!(figures.into_iter().flatten().all(is_known), "{ceiling:?}");
         assert!(ceiling.kernels.iter().all(|kernel| study.lab.kernels.contains(kernel)), "{ceiling:?}");
     }
 }
@@ -85,6 +87,26 @@ fn statistics_of_one_method_with_different_rules_are_compared() {
     let unknown =
         "[[ceiling]]\nstudy = 'x'\nmethod = 'a'\nfigure = 'p50'\nrules = 'rain'\nreached = 1.0\nspread = 0.0";
     assert!(Ceiling::of_text(unknown).is_err());
+}
+
+#[test]
+fn a_figure_at_a_place_is_a_point_of_the_curve_of_that_quantity() {
+    let mut result = result(&[("a", 0), ("a", 0)]);
+    for (series, quantity) in result.series.iter_mut().zip(["memory", "cost of a frame"]) {
+        let points = vec![[1, quantity.len() as u64], [20, 3 * quantity.len() as u64]];
+        series.curve = Some(Curve { quantity: quantity.to_owned(), points, ..Curve::default() });
+    }
+    let measured = measured(vec![result]);
+    let today = |figure: &str, over: &str| {
+        let text =
+            format!("method = 'a'\nfigure = '{figure}'\nover_figure = '{over}'\nreached = 1.0\nspread = 0.0");
+        ceiling(&text).check(&measured).today
+    };
+    assert_eq!(today("cost of a frame at 20", "cost of a frame at 1"), Ok(3.0));
+    assert_eq!(today("memory at 20", "cost of a frame at 20"), Ok(0.4));
+    for figure in ["cost of a frame at 5", "cost at 20"] {
+        assert_eq!(today(figure, "memory at 1"), Err("no such point of a curve".to_owned()));
+    }
 }
 
 #[test]
