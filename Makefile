@@ -273,7 +273,7 @@ lint-if-possible:
 # Every figure that has a ceiling, in BOOTS boots each, and one table of all, also of what a part that failed has not measured.
 # A bench's standard output is its table (HACKING.md).
 BOOTS ?= 3
-BENCH_STUDIES := bench-syscalls bench-rules bench-waits 2014-fig4.2 probe-gateways probe-realtime wccd-fig6
+BENCH_STUDIES := bench-syscalls bench-rules bench-waits bench-buses 2014-fig4.2 probe-gateways probe-realtime wccd-fig6
 bench: setup
 	$(RUST_BUILD) build --release --locked
 	mkdir -p target/bench
