@@ -253,8 +253,8 @@ impl Gate {
         };
         let result = self.lanes().run(&lines, output, |number, outcome| {
             let log = self.state.join("logs").join(file_name(&outcome.id) + ".log");
-            let times = summary::times(&outcome.tally.times);
-            fs::write(log, outcome.output.join("\n") + "\n" + &times).ok();
+            let lines = [&outcome.output[..], &summary::times(outcome.tally.times.clone())].concat();
+            fs::write(log, lines.join("\n") + "\n").ok();
             if planned[number].whole && outcome.failure.is_none() {
                 durations.insert(outcome.id.clone(), outcome.duration.as_secs_f64());
             }

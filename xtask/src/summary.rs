@@ -127,11 +127,10 @@ fn name(id: &str) -> &str {
     id.split(' ').next().unwrap_or(id)
 }
 
-/// What each test took, the longest first, for the end of a kept output.
-pub fn times(times: &[(String, Duration)]) -> String {
-    let mut times: Vec<_> = times.iter().collect();
-    times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    times.iter().map(|(test, time)| format!("{:7.1} s  {test}\n", time.as_secs_f64())).collect()
+/// A line for each test with what it took, the longest first.
+pub fn times(mut times: Vec<(String, Duration)>) -> Vec<String> {
+    times.sort_by(|(test, time), (other, others)| (others, other).cmp(&(time, test)));
+    times.iter().map(|(test, time)| format!("{:7.1} s  {test}", time.as_secs_f64())).collect()
 }
 
 fn print_slowest(outcomes: &[Outcome]) {
@@ -140,16 +139,14 @@ fn print_slowest(outcomes: &[Outcome]) {
         one.tally
             .times
             .iter()
-            .map(move |(test, time)| (*time, format!("{package}::{test}")))
+            .filter(|(_, time)| *time >= SLOW)
+            .map(move |(test, time)| (format!("{package}::{test}"), *time))
             .collect::<Vec<_>>()
     };
-    let mut times: Vec<(Duration, String)> = outcomes.iter().flat_map(times).collect();
-    times.sort_by(|a, b| b.cmp(a));
-    times.retain(|(time, _)| *time >= SLOW);
-    times.truncate(SLOWEST);
-    if !times.is_empty() {
+    let lines = self::times(outcomes.iter().flat_map(times).collect());
+    if !lines.is_empty() {
         println!("\nThe slowest tests, of those that run one after the other:");
-        times.iter().for_each(|(time, test)| println!("{:7.1} s  {test}", time.as_secs_f64()));
+        lines.iter().take(SLOWEST).for_each(|line| println!("{line}"));
         println!();
     }
 }

@@ -81,7 +81,6 @@ pub struct Request {
 /// The analyzer, ready for windows.
 #[derive(Debug)]
 pub struct Session {
-    folder: PathBuf,
     windows: u32,
     /// The kernel's functions, ascending by address; none when the analyzer keeps those of the session before.
     pub functions: Vec<Symbol>,
@@ -109,16 +108,18 @@ impl Session {
             return Err(Failure::unable(why));
         }
         let modules = modules()?;
-        let keeps = wanted.marks
-            && fs::read_to_string(Path::new(FOLDER).join(KNOWN)).is_ok_and(|known| known == modules);
-        let functions = if keeps { Vec::new() } else { functions()? };
-        let session = Self { folder: FOLDER.into(), windows: 0, functions };
-        for file in ["ready", "failed", KNOWN] {
-            session.remove(file)?;
+        let keeps = wanted.marks && fs::read_to_string(file(KNOWN)).is_ok_and(|known| known == modules);
+        let (functions, mut request) = if keeps {
+            (Vec::new(), "keep\n".to_owned())
+        } else {
+            let functions = functions()?;
+            let request = symbols::request(&functions, wanted.marks);
+            (functions, request)
+        };
+        for name in ["ready", "failed", KNOWN] {
+            remove(name)?;
         }
-        session.write(USER, &std::process::id().to_string())?;
-        let mut request =
-            if keeps { "keep\n".to_owned() } else { symbols::request(&session.functions, wanted.marks) };
+        write(USER, &std::process::id().to_string())?;
         for program in &wanted.programs {
             for [start, end] in &program.code {
                 let _ = writeln!(request, "u {start:x} {end:x} {}", program.stage as u32);
@@ -127,13 +128,13 @@ impl Session {
         let [start, end] = WITHOUT_LINUX;
         let _ = writeln!(request, "u {start:x} {end:x} {}", Stage::Gateway as u32);
         let _ = write!(request, "u 0 0 {}\nend\n", wanted.others as u32);
-        session.write("request", &request)?;
+        write("request", &request)?;
         marker::mark::<LOAD>();
-        session.answer("ready")?;
+        answer("ready")?;
         if wanted.marks {
-            session.write(KNOWN, &modules)?;
+            write(KNOWN, &modules)?;
         }
-        Ok(session)
+        Ok(Self { windows: 0, functions })
     }
 
     /// Begins a window.
@@ -152,47 +153,53 @@ impl Session {
     pub fn close(&mut self) -> failure::Result<Window> {
         marker::mark::<CLOSE>();
         let name = format!("result.{}", self.windows);
-        let text = self.answer(&name)?;
-        self.remove(&name)?;
+        let text = answer(&name)?;
+        remove(&name)?;
         let seen = Window::parse(&text).map_err(|why| Failure::failed(format!("analyzer: {why}")))?;
         Ok(Window { processors: processors()?, ..seen })
     }
+}
 
-    /// Waits for a file of the analyzer, which appears when it is complete.
-    fn answer(&self, name: &str) -> failure::Result<String> {
-        let file = self.folder.join(name);
-        for _ in 0..LOOKS {
-            match fs::read_to_string(&file) {
-                Ok(text) => return Ok(text),
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(Failure::failed(format!("analyzer: {}: {error}", file.display()))),
+/// A file in the shared folder.
+fn file(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+/// Waits for a file of the analyzer, which appears when it is complete.
+fn answer(name: &str) -> failure::Result<String> {
+    let path = file(name);
+    for _ in 0..LOOKS {
+        match fs::read_to_string(&path) {
+            Ok(text) => return Ok(text),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(Failure::failed(format!("analyzer: {}: {error}", path.display())));
             }
-            if let Ok(why) = fs::read_to_string(self.folder.join("failed")) {
-                return Err(Failure::failed(format!("analyzer: {}", why.trim())));
-            }
-            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_AGAIN_NS);
         }
-        Err(Failure::failed(format!("analyzer: {name}: no answer")))
-    }
-
-    fn write(&self, name: &str, text: &str) -> failure::Result<()> {
-        let written = fs::write(self.folder.join(name), text);
-        written.map_err(|error| Failure::failed(format!("analyzer: {name}: {error}")))
-    }
-
-    fn remove(&self, name: &str) -> failure::Result<()> {
-        match fs::remove_file(self.folder.join(name)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(Failure::failed(format!("analyzer: {name}: {error}")))
-            }
-            _ => Ok(()),
+        if let Ok(why) = fs::read_to_string(file("failed")) {
+            return Err(Failure::failed(format!("analyzer: {}", why.trim())));
         }
+        clock::sleep_until_ns(clock::monotonic_ns() + LOOK_AGAIN_NS);
+    }
+    Err(Failure::failed(format!("analyzer: {name}: no answer")))
+}
+
+fn write(name: &str, text: &str) -> failure::Result<()> {
+    fs::write(file(name), text).map_err(|error| Failure::failed(format!("analyzer: {name}: {error}")))
+}
+
+fn remove(name: &str) -> failure::Result<()> {
+    match fs::remove_file(file(name)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(Failure::failed(format!("analyzer: {name}: {error}")))
+        }
+        _ => Ok(()),
     }
 }
 
 /// Refuses what would end another process's windows: a program that `canter lab --profile` runs is the usual one.
 fn refuse_another_user() -> failure::Result<()> {
-    let Ok(user) = fs::read_to_string(Path::new(FOLDER).join(USER)) else { return Ok(()) };
+    let Ok(user) = fs::read_to_string(file(USER)) else { return Ok(()) };
     if user == std::process::id().to_string() || !Path::new("/proc").join(&user).exists() {
         return Ok(());
     }

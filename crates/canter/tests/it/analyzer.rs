@@ -58,6 +58,11 @@ pub fn stage(series: &Value, name: &str) -> u64 {
     number(&found.unwrap_or_else(|| panic!("{name}: {series}"))["median_frame_ns"])
 }
 
+/// Brings up five nodes at 500 kbit/s.
+fn wires() {
+    (0..5).for_each(|node| ip(&format!("link set wcan{node} up type can bitrate 500000")));
+}
+
 fn records(tap: &mut Tap) -> Vec<Record> {
     std::iter::from_fn(|| tap.next_record()).collect()
 }
@@ -66,7 +71,7 @@ fn records(tap: &mut Tap) -> Vec<Record> {
 #[ignore = "needs the lab: make test ONLY=analyzer"]
 fn on_virtual_wires_the_analyzer_equals_the_taps() {
     let _alone = alone();
-    (0..5).for_each(|node| ip(&format!("link set wcan{node} up type can bitrate 500000")));
+    wires();
     for method in ["read+write", "can-gw"] {
         let mut taps = ["A", "B"].map(|bus| Tap::open(bus).unwrap());
         let through = ["--through", "wcan3,wcan4", "--method", method];
@@ -93,11 +98,13 @@ fn on_virtual_wires_the_analyzer_equals_the_taps() {
 #[ignore = "needs the lab: make test ONLY=analyzer"]
 fn the_kernels_functions_are_described_anew_when_a_module_has_come() {
     let _alone = alone();
-    (0..5).for_each(|node| ip(&format!("link set wcan{node} up type can bitrate 500000")));
+    wires();
     let _gateway = Gateway::start("wcan3", "wcan4", "can-gw", &[]);
     let (mut requests, mut medians) = (Vec::new(), Vec::new());
     for module in [None, None, Some("ext4")] {
-        module.into_iter().for_each(|module| _ = output("modprobe", &[module]));
+        if let Some(module) = module {
+            output("modprobe", &[module]);
+        }
         let series = series(&latency(&["--send", "wcan0", "--routed", "wcan2", "--count", "9"]));
         let request = fs::read_to_string("/run/canter-lab/analyzer/request").unwrap();
         requests.push(request.lines().next().unwrap().to_owned());

@@ -36,23 +36,23 @@ pub fn value<'a>(stdout: &'a str, name: &str) -> &'a str {
     line.unwrap_or_else(|| panic!("no {name}= in {stdout}"))
 }
 
-/// The processes whose command line contains `mark`.
-pub fn processes(mark: &str) -> Vec<String> {
+/// The QEMUs with this folder for temporary files.
+pub fn processes(temporary: &Path) -> Vec<String> {
+    let mark = temporary.to_str().unwrap();
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let lines =
         entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok()).map(|line| text(&line));
     lines.filter(|line| line.contains(mark) && line.contains("qemu-system")).collect()
 }
 
-/// Starts a lab with a command that does not end, and waits until the command has printed `up`. The command line of its QEMU
-/// has this folder for temporary files in it.
+/// Starts a lab with a command that does not end, and waits until the command has printed `up`.
 pub fn running(folder: &Path, temporary: &Path) -> Child {
     let mut command = lab(folder, &[], &["echo up; sleep 1000"]);
     let mut child = command.env("TMPDIR", temporary).spawn().unwrap();
     let mut byte = [0; 3];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut byte).unwrap();
     assert_eq!(&byte, b"up\n");
-    assert_eq!(processes(temporary.to_str().unwrap()).len(), 1, "one QEMU runs");
+    assert_eq!(processes(temporary).len(), 1, "one QEMU runs");
     child
 }
 
@@ -205,7 +205,7 @@ fn a_signal_ends_the_guest_at_once_and_leaves_nothing() {
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(code));
         assert!(sent.elapsed() < Duration::from_secs(2), "{:?}", sent.elapsed());
-        assert_eq!(processes(temporary.path().to_str().unwrap()), Vec::<String>::new());
+        assert_eq!(processes(temporary.path()), Vec::<String>::new());
         assert_eq!(left_behind(temporary.path()), Vec::<String>::new());
     }
 }

@@ -109,7 +109,7 @@ fn a_killed_lab_takes_qemu_with_it_and_the_next_sweeps_up() {
     signal(&child, "KILL");
     child.wait().unwrap();
     let sent = Instant::now();
-    while !processes(temporary.path().to_str().unwrap()).is_empty() {
+    while !processes(temporary.path()).is_empty() {
         assert!(sent.elapsed() < Duration::from_secs(3), "QEMU lives on");
         std::thread::sleep(Duration::from_millis(20));
     }
