@@ -12,7 +12,6 @@ mod files;
 mod functions;
 mod heat;
 mod history;
-mod ladder;
 mod latency;
 mod numbers;
 mod page;

@@ -15,6 +15,7 @@ pub const KERNEL: &str = "Kernel";
 pub const INTERFACES: &str = "Interfaces";
 /// The field that always differs, so that the page does not mark it.
 const DATE: &str = "Date";
+const COMMAND_LINE: &str = "Kernel command line";
 
 /// The number of results from which on a page says once what most of them share.
 const MANY: usize = 3;
@@ -23,6 +24,8 @@ const MANY: usize = 3;
 pub struct Differing {
     varying: Vec<Varying>,
     usual: Vec<(&'static str, String)>,
+    /// The words of the kernel's command line that most of many results have.
+    shared_words: Vec<String>,
 }
 
 struct Varying {
@@ -48,13 +51,16 @@ impl Differing {
             let is_usual =
                 |value: &&String| values.iter().filter(|other| other == &value).count() * 2 > values.len();
             let usual = values.iter().copied().find(is_usual).cloned();
-            let in_sections = [DATE, INTERFACES].contains(&name) || values.len() < MANY;
+            let in_sections = [DATE, INTERFACES, COMMAND_LINE, KERNEL].contains(&name) || values.len() < MANY;
             shared.extend(usual.clone().filter(|_| !in_sections).map(|value| (name, value)));
             if name != DATE && values.windows(2).any(|pair| pair[0] != pair[1]) {
                 varying.push(Varying { name, usual });
             }
         }
-        Self { varying, usual: shared }
+        shared.splice(0..0, kernels(results).into_iter().map(|kernel| (KERNEL, kernel)));
+        let shared_words = shared_words(results);
+        shared.push((COMMAND_LINE, shared_words.join(" ")));
+        Self { varying, usual: shared, shared_words }
     }
 
     /// What most results share, for the page; sections have the rest.
@@ -73,9 +79,57 @@ impl Differing {
         self.varying.iter().any(|field| field.name == name)
     }
 
+    /// The words of a command line that most results do not have, and the words that it alone lacks.
+    fn further_words(&self, line: &str) -> String {
+        let name = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
+        let words: Vec<&str> = line.split(' ').collect();
+        let is_further = |word: &&str| !self.shared_words.iter().any(|shared| shared == word);
+        let lacks = |shared: &&String| words.iter().all(|word| name(word) != name(shared));
+        let further = words.iter().copied().filter(is_further).collect::<Vec<_>>().join(" ");
+        let lacking: Vec<&str> = self.shared_words.iter().filter(lacks).map(String::as_str).collect();
+        let without =
+            if lacking.is_empty() { String::new() } else { format!("without {}", lacking.join(" ")) };
+        [further, without].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    }
+
     pub fn marks(&self, name: &str, value: &str) -> bool {
         self.varying.iter().any(|field| field.name == name && field.usual.as_deref() != Some(value))
     }
+}
+
+/// The kernel of each flavour, when there are many results: of several, the one of most results. Headings have the flavour.
+fn kernels(results: &[ResultFile]) -> Vec<String> {
+    let mut found: Vec<(String, &str, usize)> = Vec::new();
+    for environment in results.iter().map(|result| &result.environment) {
+        match found.iter_mut().find(|(_, kernel, _)| *kernel == environment.kernel) {
+            Some((.., count)) => *count += 1,
+            None => found.push((environment.flavour(), &environment.kernel, 1)),
+        }
+    }
+    found.sort_by_key(|&(.., count)| std::cmp::Reverse(count));
+    let is_first = |n: &usize| {
+        let flavour = &found[*n].0;
+        !flavour.is_empty() && found[..*n].iter().all(|(other, ..)| other != flavour)
+    };
+    let of_flavours = (0..found.len()).filter(is_first).map(|n| found[n].1.to_owned());
+    if results.len() < MANY { Vec::new() } else { of_flavours.collect() }
+}
+
+/// The words that more than half of the kernels' command lines have, when there are many.
+fn shared_words(results: &[ResultFile]) -> Vec<String> {
+    if results.len() < MANY {
+        return Vec::new();
+    }
+    let lines: Vec<String> = results.iter().map(|result| command_line(&result.environment.cmdline)).collect();
+    let has = |line: &String, word: &str| line.split(' ').any(|other| other == word);
+    let is_usual = |word: &&str| lines.iter().filter(|line| has(line, word)).count() * 2 > lines.len();
+    let mut shared: Vec<String> = Vec::new();
+    for word in lines.iter().flat_map(|line| line.split(' ')).filter(is_usual) {
+        if !word.is_empty() && !shared.iter().any(|other| other == word) {
+            shared.push(word.to_owned());
+        }
+    }
+    shared
 }
 
 pub fn interfaces(environment: &Environment) -> String {
@@ -84,7 +138,11 @@ pub fn interfaces(environment: &Environment) -> String {
 
 /// The fields of a result that the page has not told of most.
 pub fn fields(of: &Environment, differing: &Differing) -> Vec<Field> {
-    let field = |(name, value): (_, String)| Field { name, differs: differing.marks(name, &value), value };
+    let field = |(name, value): (_, String)| {
+        let differs = differing.marks(name, &value);
+        let value = if name == COMMAND_LINE { differing.further_words(&value) } else { value };
+        Field { name, value, differs }
+    };
     let is_told = |field: &Field| differing.usual.contains(&(field.name, field.value.clone()));
     let has_news = |field: &Field| !field.value.is_empty() && !is_told(field);
     environment(of).into_iter().map(field).filter(has_news).collect()
@@ -110,7 +168,7 @@ fn environment(environment: &Environment) -> [(&'static str, String); 7] {
         ("CPU", cpu),
         (DATE, environment.date.clone()),
         ("canter", environment.canter.clone()),
-        ("Kernel command line", command_line(&environment.cmdline)),
+        (COMMAND_LINE, command_line(&environment.cmdline)),
     ]
 }
 

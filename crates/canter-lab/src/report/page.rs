@@ -6,7 +6,6 @@ use crate::report::compare::{self, Comparison, ComparisonView};
 use crate::report::differing::{self, Differing, Field, INTERFACES, KERNEL};
 use crate::report::drawing::{Drawing, View, Views};
 use crate::report::history::{self, History, HistoryView};
-use crate::report::ladder::{self, LadderView};
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Missing};
 use crate::report::verdict;
@@ -26,15 +25,14 @@ pub enum Beginning<'a> {
     Comparison(&'a Comparison),
     /// A page begins with the cost of a frame kernel by kernel.
     History(&'a History),
-    /// A page begins with the counts of the claims' verdicts, the ladder of gateways, and each claim.
+    /// A page begins with the counts of the claims' verdicts, the account of frames' ways, and each claim.
     Claims(&'a Verdicts),
 }
 
 /// The templates beside those of the drawings.
-const TEMPLATES: [(&str, &str); 7] = [
+const TEMPLATES: [(&str, &str); 6] = [
     ("page.html", include_str!("page.html")),
     ("contents.html", include_str!("contents.html")),
-    ("ladder.html", include_str!("ladder.html")),
     ("claims.html", include_str!("claims.html")),
     ("history.html", include_str!("history/history.html")),
     ("macros.html", include_str!("macros.html")),
@@ -101,8 +99,6 @@ struct Page {
     answer: String,
     /// The account of frames' ways above the claims.
     ways: Option<WaysView>,
-    /// The ladder above the claims.
-    ladder: Option<LadderView>,
 }
 
 /// A drawing's view, and the template that lays it out.
@@ -156,11 +152,11 @@ struct MissingView {
 fn view(results: &[ResultFile], beginning: Beginning<'_>, drawings: &[Drawing]) -> Page {
     let differing = Differing::of(results);
     let all = Numbers::of_all(results);
-    let (mut answer, mut ways, mut ladder) = (String::new(), None, None);
+    let (mut answer, mut ways) = (String::new(), None);
     if let Beginning::Claims(_) = beginning {
         let found = ways::of_all(&all);
         answer = found.as_ref().and_then(Ways::answer).unwrap_or_default();
-        (ways, ladder) = (found.as_ref().map(ways::view), ladder::view(&all));
+        ways = found.as_ref().map(ways::view);
     }
     let boots = match beginning {
         Beginning::Comparison(_) => vec![1; results.len()],
@@ -201,7 +197,6 @@ fn view(results: &[ResultFile], beginning: Beginning<'_>, drawings: &[Drawing]) 
         claims,
         answer,
         ways,
-        ladder,
     }
 }
 

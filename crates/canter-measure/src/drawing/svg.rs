@@ -31,22 +31,24 @@ impl Svg {
         self.plain_path(class, &Path::through([from, to]));
     }
 
-    /// Draws vertical lines at each `x` as one path.
+    /// Draws vertical lines at each `x` as one path, down and up in turn, which is the shortest.
     pub fn uprights(&mut self, class: &str, xs: impl IntoIterator<Item = f64>, (top, bottom): (f64, f64)) {
         let mut path = Path::default();
-        for x in xs {
-            path.move_to(x, top);
-            path.down_to(bottom);
+        for (x, from_top) in xs.into_iter().zip([true, false].into_iter().cycle()) {
+            let (from, to) = if from_top { (top, bottom) } else { (bottom, top) };
+            path.move_to(x, from);
+            path.down_to(to);
         }
         self.plain_path(class, &path);
     }
 
-    /// Draws horizontal lines at each `y` as one path.
+    /// Draws horizontal lines at each `y` as one path, to the right and to the left in turn, which is the shortest.
     pub fn levels(&mut self, class: &str, ys: impl IntoIterator<Item = f64>, (left, right): (f64, f64)) {
         let mut path = Path::default();
-        for y in ys {
-            path.move_to(left, y);
-            path.across_to(right);
+        for (y, from_left) in ys.into_iter().zip([true, false].into_iter().cycle()) {
+            let (from, to) = if from_left { (left, right) } else { (right, left) };
+            path.move_to(from, y);
+            path.across_to(to);
         }
         self.plain_path(class, &path);
     }
@@ -259,6 +261,11 @@ impl Path {
         self.at = to;
     }
 
+    /// How far above or below this height the path is, in tenths.
+    fn height_to(&self, y: f64) -> u64 {
+        (tenths(y) - self.at.1).unsigned_abs()
+    }
+
     /// Goes on horizontally.
     pub fn across_to(&mut self, x: f64) {
         self.step('h', &[tenths(x) - self.at.0]);
@@ -271,8 +278,8 @@ impl Path {
         self.at.1 = tenths(y);
     }
 
-    /// Vertical lines, each `(x, from, to)`, to whole pixels, of strokes two pixels wide. Dots side by side are one horizontal
-    /// line.
+    /// Vertical lines, each `(x, from, to)`, to whole pixels, of strokes two pixels wide, each begun at the end that is nearer
+    /// to where the one before ended. Dots side by side are one horizontal line.
     pub fn uprights(lines: impl Iterator<Item = (f64, f64, f64)>) -> Self {
         let lines: Vec<_> = lines.map(|(x, from, to)| (x.round(), from.round(), to.round())).collect();
         let mut path = Self::default();
@@ -282,8 +289,10 @@ impl Path {
         for side_by_side in lines.chunk_by(is_beside) {
             let [(x, from, to), .., (last, ..)] = *side_by_side else {
                 let (x, from, to) = side_by_side[0];
-                path.move_to(x, from);
-                path.down_to(to);
+                let (near, far) =
+                    if path.height_to(from) <= path.height_to(to) { (from, to) } else { (to, from) };
+                path.move_to(x, near);
+                path.down_to(far);
                 continue;
             };
             path.move_to(x - STROKE / 2.0, f64::midpoint(from, to));
@@ -379,7 +388,7 @@ mod tests {
         ]);
         assert_eq!(path.to_string(), "M10 20v5.5h2l-.5-.5-.5-1");
         let path = Path::uprights([(1.2, 9.0, 4.0), (3.0, 9.0, 5.0)].into_iter());
-        assert_eq!(path.to_string(), "M1 9v-5m2 5v-4");
+        assert_eq!(path.to_string(), "M1 4v5m2 0v-4");
     }
 
     #[test]

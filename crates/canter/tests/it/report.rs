@@ -332,15 +332,26 @@ fn a_series_of_one_run_only_is_told_and_a_broken_one_is_not_compared() {
 #[test]
 fn environments_that_differ_are_marked() {
     let folder = runs(&[12_000.0, 12_000.0], |_| {});
-    let other = runs(&[12_000.0], |file| file["environment"]["kernel"] = "6.1.5-rt-amd64 #1".into());
     let page = folder.path().join("page.html");
-    canter(&[folder.path(), Path::new("-o"), &page, Path::new("--quiet")]);
-    assert!(!fs::read_to_string(&page).expect("a page").contains("<mark>"));
-    canter(&[folder.path(), other.path(), Path::new("-o"), &page, Path::new("--quiet")]);
-    let page = fs::read_to_string(&page).expect("a page");
-    assert!(
-        page.contains("<mark>differ</mark> in: Kernel.") && page.contains("<mark>6.1.5-rt-amd64 #1</mark>")
+    let page_with = |change: &dyn Fn(&mut serde_json::Value)| {
+        let other = runs(&[12_000.0], change);
+        canter(&[folder.path(), other.path(), Path::new("-o"), &page, Path::new("--quiet")]);
+        fs::read_to_string(&page).expect("a page")
+    };
+    assert!(!page_with(&|_| {}).contains("<mark>"));
+    let other_flavour = page_with(&|file| file["environment"]["kernel"] = "6.1.5-rt-amd64 #1".into());
+    assert!(other_flavour.contains("<mark>differ</mark> in: Kernel."));
+    assert_eq!(
+        other_flavour.matches("<dd>6.1.5-rt-amd64 #1").count(),
+        1,
+        "once, as headings have the flavour"
     );
+    let other_build = page_with(&|file| file["environment"]["kernel"] = "6.12.2-amd64 #1".into());
+    assert!(other_build.contains("<mark>6.12.2-amd64 #1</mark>"), "headings do not tell it");
+    let other_words = page_with(&|file| file["environment"]["cmdline"] = "canter.shift=3 nohz=off".into());
+    assert!(other_words.contains("<mark>canter.shift=3 nohz=off</mark>"), "only what others do not have");
+    let fewer_words = page_with(&|file| file["environment"]["cmdline"] = "quiet".into());
+    assert!(fewer_words.contains("<mark>quiet, without canter.shift=0</mark>"), "and what it lacks");
 }
 
 #[test]

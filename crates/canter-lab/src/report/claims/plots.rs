@@ -99,9 +99,7 @@ impl Axis {
 }
 
 fn svg(verdict: &Verdict, height: f64) -> Svg {
-    let mut svg = Svg::new(WIDTH, height, &format!("{}: {}", verdict.verdict.name(), verdict.found));
-    svg.describe("Shaded: what the criterion allows");
-    svg
+    Svg::new(WIDTH, height, &verdict.claim)
 }
 
 /// A value with its interval along a horizontal axis.

@@ -1,6 +1,6 @@
-//! The page of results that have verdicts beside them: counts, the ladder, and a plot for each claim.
+//! The page of results that have verdicts beside them: counts, and a plot for each claim.
 
-use super::{canter, compare, drawings, golden, synthetic};
+use super::{canter, compare, synthetic};
 use std::{fs, path::Path, process::Output};
 
 /// The page of a folder, and what was printed beside it.
@@ -23,10 +23,9 @@ fn between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
 }
 
 #[test]
-fn the_ladder_and_the_claims_are_those_that_were_kept() {
+fn the_claims_are_those_that_were_kept() {
     let (page, output) = page_of(made().path());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    compare("ladder.svg", &drawings(between(&page, "<figure class=ladder>", "</figure>")));
     compare("claims.html", between(&page, "<section class=claims id=\"claims\">", "</section>"));
 }
 
@@ -42,35 +41,7 @@ fn the_page_begins_with_the_counts_of_verdicts_which_lead_to_the_claims() {
         assert_eq!(page.matches(&format!("<li class=\"claim {class}\"")).count(), count);
         assert_eq!(page.matches(&format!("id=\"{class}\"")).count(), 1, "the link has one target");
     }
-    assert!(header.contains("<figure class=ladder>") && !header.contains("class=verdicts"));
-}
-
-#[test]
-fn the_ladder_marks_what_lost_all_what_is_invalid_and_what_lost_some() {
-    let (page, _) = page_of(made().path());
-    let ladder = between(&page, "<figure class=ladder>", "</figure>");
-    let drawing = between(ladder, "<div class=drawing>", "</div>");
-    assert!(drawing.contains("<title>read+write, 6.1: lost all 100 frames</title>"), "{drawing}");
-    assert!(
-        drawing.contains("<title>canchar+canchar, 6.12-rt: invalid: its ledger does not balance"),
-        "{drawing}"
-    );
-    assert_eq!(drawing.matches("class=cross ").count(), 2);
-    assert_eq!(drawing.matches("class=ring ").count(), 1);
-    assert!(drawing.contains("3 of 103 frames lost"), "{drawing}");
-    let bare_metal = drawing.matches("<title>bare-metal, ").count();
-    assert_eq!(bare_metal, 2, "no mark for the kernel on which it was not measured");
-    assert!(ladder.contains("<td class=lost>lost all 100 frames"), "the table has what the picture has");
-}
-
-#[test]
-fn gateways_of_two_instruments_stand_in_two_panels() {
-    let (page, _) = page_of(made().path());
-    let drawing = between(&page, "<div class=drawing>", "</div>");
-    let probe = drawing.find("Measured by canprobe (gateways: ").expect("a panel");
-    let sockets = drawing.find("Measured by sockets (sockets: ").expect("a panel");
-    assert!(probe < sockets, "the panel with most gateways is the first");
-    assert_eq!(drawing.matches(">can-gw</text>").count(), 2, "each is compared with its own can-gw");
+    assert!(!header.contains("class=verdicts"));
 }
 
 #[test]
@@ -94,12 +65,12 @@ fn verdicts_of_other_results_are_marked() {
 }
 
 #[test]
-fn without_verdicts_the_page_has_neither_claims_nor_a_ladder() {
+fn without_verdicts_the_page_has_no_claims() {
     let folder = made();
     fs::remove_file(folder.path().join("verdicts.json")).expect("it was there");
     let (page, output) = page_of(folder.path());
     assert!(output.status.success());
-    for part in ["<section class=claims", "<figure class=ladder>", "class=counts"] {
+    for part in ["<section class=claims", "class=counts"] {
         assert!(!page.contains(part), "{part}");
     }
     assert!(between(&page, "<header>", "</header>").contains("class=verdicts"));
@@ -133,15 +104,4 @@ fn the_verdicts_of_a_second_folder_are_named_and_not_drawn() {
     let page = fs::read_to_string(page).expect("a page");
     assert_eq!(page.matches("<li class=\"claim").count(), 13);
     assert!(page.contains("These verdicts rest on other results"));
-}
-
-#[test]
-fn results_without_gateways_make_claims_without_a_ladder() {
-    let folder = made();
-    for n in 0..4 {
-        fs::remove_file(folder.path().join(format!("{n}.json"))).expect("it was there");
-    }
-    fs::copy(golden("fig4.1.json"), folder.path().join("fig4.1.json")).expect("a copy");
-    let (page, _) = page_of(folder.path());
-    assert!(page.contains("<section class=claims") && !page.contains("<figure class=ladder>"));
 }

@@ -1,4 +1,4 @@
-//! Results with a ladder of gateways, and verdicts on claims of every criterion.
+//! Results of gateways on three kernels, and verdicts on claims of every criterion.
 
 use super::{Random, condition, file, series};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 pub fn write(folder: &Path) {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let mut names = Vec::new();
-    for (n, result) in ladder(&mut random).into_iter().enumerate() {
+    for (n, result) in gateways(&mut random).into_iter().enumerate() {
         let kernel = ["6.1", "6.12", "6.12-rt", "6.12"][n];
         let date = result["environment"]["date"].as_str().expect("a date");
         names.push(format!("{} {kernel} {date}", result["study"].as_str().expect("a study")));
@@ -21,8 +21,8 @@ pub fn write(folder: &Path) {
 
 /// Three kernels by one instrument, and other gateways by another one. One gateway loses all on 6.1, one is invalid on
 /// 6.12-rt, one was not measured there, and one loses some.
-fn ladder(random: &mut Random) -> Vec<Value> {
-    let mut gateways = |instrument: &str, kernel: &str, medians: &[(&str, f64)]| {
+fn gateways(random: &mut Random) -> Vec<Value> {
+    let mut measured = |instrument: &str, kernel: &str, medians: &[(&str, f64)]| {
         let one = |&(gateway, ns): &(&str, f64)| {
             let silent = gateway == "read+write" && kernel == "6.1.5-amd64";
             let frames = if silent { 0 } else { 100 };
@@ -44,10 +44,10 @@ fn ladder(random: &mut Random) -> Vec<Value> {
     let sockets = [("can-gw", 12e3), ("ring/spin+write", 14e3), ("read+write", 18e3)];
     let title = "Gateways by <b>driver</b>";
     vec![
-        file("gateways", title, "6.1.5-amd64", gateways("probe", "6.1.5-amd64", &all)),
-        file("gateways", title, "6.12.1-amd64", gateways("probe", "6.12.1-amd64", &all)),
-        file("gateways", title, "6.12.1-rt-amd64", gateways("probe", "6.12.1-rt-amd64", &all[1..])),
-        file("sockets", "Gateways by sockets", "6.12.1-amd64", gateways("", "6.12.1-amd64", &sockets)),
+        file("gateways", title, "6.1.5-amd64", measured("probe", "6.1.5-amd64", &all)),
+        file("gateways", title, "6.12.1-amd64", measured("probe", "6.12.1-amd64", &all)),
+        file("gateways", title, "6.12.1-rt-amd64", measured("probe", "6.12.1-rt-amd64", &all[1..])),
+        file("sockets", "Gateways by sockets", "6.12.1-amd64", measured("", "6.12.1-amd64", &sockets)),
     ]
 }
 
