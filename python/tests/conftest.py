@@ -1,4 +1,4 @@
-"""test_tables.py needs pyarrow and no CAN: the module python::tables runs it on the host, beside peers. Where pyarrow is missing, as in
+"""test_tables.py needs pyarrow and no CAN: the module python::host runs it on the host, beside peers. Where pyarrow is missing, as in
 the lab's guest, only what canter says then is tested (test_requirements.py)."""
 
 import importlib.util

@@ -96,15 +96,7 @@ pub const SCRIPTS: &[Script] = &[
     Script {
         name: "python::back_end",
         command: r#"exec "$CANTER" lab --quiet --canchar virtual,3 -- python/tests/lab.sh "$ROOT/target/python-can" \
-            "$ROOT/python/tests/test_bus.py" -k 'not duration and not timestamp'"#,
-        ..BACK_END
-    },
-    // What begins with an interpreter of its own: examples, and what an import says without a package.
-    Script {
-        name: "python::interpreters",
-        command: r#"exec "$CANTER" lab --quiet --canchar virtual,3 -- python/tests/lab.sh "$ROOT/target/python-can" \
-            "$ROOT/python/tests" --ignore "$ROOT/python/tests/test_bus.py" --ignore "$ROOT/python/tests/test_devices.py" \
-            --ignore "$ROOT/python/tests/test_lifetime.py" -k 'not duration and not timestamp'"#,
+            "$ROOT/python/tests/test_bus.py" "$ROOT/python/tests/test_readme.py" -k 'not duration and not timestamp'"#,
         ..BACK_END
     },
     Script {
@@ -119,10 +111,10 @@ pub const SCRIPTS: &[Script] = &[
             "$ROOT/target/python-can" "$ROOT/python/tests" -k 'duration or timestamp'"#,
         ..BACK_END_ALL
     },
-    // Recordings as pyarrow tables, beside python-can and cantools: without a guest.
+    // Recordings as pyarrow tables, beside python-can and cantools, and what an import says: without a guest.
     Script {
-        name: "python::tables",
-        command: "exec python/tests/tables.sh",
+        name: "python::host",
+        command: "exec python/tests/host.sh",
         lab_only: false,
         needs: &["target/python-plugin/native", "target/python"],
         ..BACK_END

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The tests of canter.read and canter.decode on the host: the native module of target/python-plugin beside the peers of target/python.
+# What needs no CAN, on the host: tables, and what an import says; the native module of target/python-plugin beside the peers of
+# target/python.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 scratch=$(mktemp -d)
@@ -8,4 +9,4 @@ ln -s "$root"/target/python-plugin/lib/python3*/site-packages/canter "$scratch/c
 cd "$scratch"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$scratch"
 "$root/target/python/bin/python" -P -m pytest -c /dev/null --rootdir "$root/python/tests" -p no:cacheprovider -q -rs \
-  "$root/python/tests/test_tables.py"
+  "$root/python/tests/test_tables.py" "$root/python/tests/test_requirements.py"
