@@ -16,6 +16,7 @@ fn every_pair_hands_on_both_ways_between_all_links_at_once_and_never_echoes() {
 fn other_outputs_without_acknowledgement_send_nothing_old_either() {
     sends_nothing_old(&[
         ("read+write", "wait"),
+        ("ring/spin+write", "wait"),
         ("ring+ring", "wait"),
         ("io-uring+io-uring", "wait"),
         ("ring+ring", "drop-new"),

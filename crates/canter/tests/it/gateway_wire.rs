@@ -226,7 +226,7 @@ fn number(frame: &str) -> u32 {
 fn an_output_without_acknowledgement_drops_after_a_second_and_sends_nothing_old_when_it_is_back() {
     sends_nothing_old(&[
         ("recvmmsg+sendmmsg", "wait"),
-        ("ring/spin+write", "wait"),
+        ("ring+write", "wait"),
         ("read+write", "drop-new"),
         ("ring+ring", "drop-old"),
     ]);
