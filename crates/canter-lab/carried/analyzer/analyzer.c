@@ -96,6 +96,7 @@ struct processor {
 	uint8_t class;		/* of the instructions since `last` began */
 	bool aside;		/* they are of an interrupt or a soft interrupt */
 	uint8_t user;		/* the class of the last user program */
+	uint16_t users;		/* the classes of all its user programs, as bits */
 };
 
 /* Since the window was opened. */
@@ -392,9 +393,26 @@ static void push(struct task *task, int32_t function)
 	frame = &task->frames[task->depth++];
 	frame->function = function;
 	frame->class = its->class != CALLERS ? its->class : below ? below->class : SYSTEM_CALL;
-	frame->aside = (its->flags & ASIDE) || (below && below->aside);
+	/* An idle task that was first seen in an interrupt has its frames below those of that. */
+	frame->aside = (its->flags & ASIDE) || (its->class != IDLE && below && below->aside);
 	if (task->depth > deepest)
 		deepest = task->depth;
+}
+
+/*
+ * Whether the processor is of several and has run the instrument's programs only. Then its idle
+ * task goes to sleep and wakes for the instrument, beside the frame's way on another processor.
+ */
+static bool idles_for_instrument(const struct processor *processor)
+{
+	const struct task *task = processor->task;
+	uint16_t depth = task->depth;
+
+	if (processor->users != 1u << INSTRUMENT || !processors[1].last)
+		return false;
+	while (depth && task->frames[depth - 1].class != IDLE)
+		depth--;
+	return depth;
 }
 
 /* Sets the class of what the processor executes now. */
@@ -411,6 +429,8 @@ static void classify(struct processor *processor)
 	top = &task->frames[task->depth - 1];
 	/* What a process that is neither the gateway nor the kernel asked for is its own. */
 	processor->class = task->owner >= INSTRUMENT - 1 && !top->aside ? task->owner : top->class;
+	if (!top->aside && idles_for_instrument(processor))
+		processor->class = INSTRUMENT;
 	processor->aside = top->aside;
 }
 
@@ -478,6 +498,7 @@ static void enter_block(unsigned int cpu, void *data)
 		processor->task->depth = 0;
 		processor->task->partial = false;
 		processor->user = block->class;
+		processor->users |= 1u << block->class;
 		processor->class = block->class;
 		processor->aside = false;
 		if (awaits_user && block->class == GATEWAY) {

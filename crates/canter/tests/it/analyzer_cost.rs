@@ -28,6 +28,24 @@ fn medians_with_and_without_the_analyzer_are_the_same() {
 
 #[test]
 #[ignore = "starts guests: make test ONLY=analyzer_cost"]
+fn a_meter_that_sleeps_on_another_processor_is_not_on_the_way_of_a_frame() {
+    let folder = tempfile::tempdir().unwrap();
+    let measure = "for each in 0 2 3 4; do ip link set can$each up type can bitrate 1000000; done
+        for irq in $(grep -E 'can[34]' /proc/interrupts | cut -d: -f1); do echo 2 > /proc/irq/$irq/smp_affinity; done
+        canter latency --quiet --instrument analyzer --send can0 --routed can2 --through can3,can4 --method ring/spin+ring \
+            --cpu 0 --gateway-cpu 1 --gap 200us --count 50 --json -";
+    let options = ["--analyzer", "--clock", "virtual", "--cpus", "2"];
+    let (stdout, _) = ended(lab(folder.path(), &options, &[measure]).output().unwrap(), 0);
+    let result = json(&stdout);
+    let stages = result["series"][0]["stages"]["stages"].as_array().unwrap();
+    let stage =
+        |name: &str| stages.iter().find(|one| one["name"] == name).unwrap()["median_frame_ns"].as_u64();
+    assert!(stage("instrument") > Some(2500), "the meter did not sleep on the median frame's way: {result}");
+    assert_eq!([stage("scheduler"), stage("idle")], [Some(0); 2], "{result}");
+}
+
+#[test]
+#[ignore = "starts guests: make test ONLY=analyzer_cost"]
 fn a_profile_names_the_functions_of_a_command_keeps_the_analyzer_and_two_show_their_difference() {
     let folder = tempfile::tempdir().unwrap();
     let profile = |file: &str, frames: u32| {
