@@ -24,7 +24,7 @@ PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod 
 
 .PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-bisect-kernel test-arm test-arm-lab test-arm-host test-wheel test-fleet miri test-bits \
   test-kernel-all test-checkpatch test-ynl test-selftests test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible \
-  bench bench-user-space bench-convert bench-python soak fuzz baremetal dist test-dist programs wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
+  bench bench-user-space bench-convert bench-model bench-python soak fuzz baremetal dist test-dist programs wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
 
 study: setup
 	$(RUST_BUILD) build --release --locked
@@ -294,6 +294,13 @@ bench-convert: setup target/python
 	$(RUST_BUILD) build --release --locked
 	PYTHON="$$(realpath target/python/bin)/python" && $(RELEASE) lab --quiet --clock virtual --timeout 20m -- \
 	  env PYTHON="$$PYTHON" crates/canter/benches/convert.sh
+
+# The model of `canter lab --cost desktop` against this machine: target/bench/model.tsv.
+bench-model: setup
+	$(RUST_BUILD) build --release --locked
+	mkdir -p target/bench
+	python3 crates/canter/benches/model.py "$$(realpath $(RELEASE))" > target/bench/model.tsv
+	cat target/bench/model.tsv
 
 # FRAMES frames (a million) through random rules, half of them each way, and through a recorder into files that are read
 # meanwhile: every one accounted for, and no more memory. And as many past character devices that are opened, filtered,

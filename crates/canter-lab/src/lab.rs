@@ -48,6 +48,7 @@ pub(crate) use machine::{Clock, Ended, Machine};
 pub(crate) use module::Chosen;
 pub(crate) use streams::{Input, Streams};
 
+use crate::analyzer::cost::Board;
 use canter_cli::duration;
 use canter_cli::failure::{Exit, Failure, Result};
 use canter_cli::options::Common;
@@ -143,6 +144,9 @@ pub struct Arguments {
     /// Print which functions of kernel and programs the command's instructions are in (--clock virtual)
     #[arg(long)]
     profile: bool,
+    /// Model the time on this board too, where caches, registers and kernel entries take time: --analyzer or --profile
+    #[arg(long, value_enum, value_name = "BOARD")]
+    cost: Option<Board>,
     /// Inside the lab: run the command and leave its profile for the host
     #[arg(long, hide = true)]
     profiled: bool,
@@ -303,6 +307,10 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
                 && (arguments.arch != Arch::Amd64 || !arguments.arch.is_host()),
             "--analyzer and --profile need an x86-64 host and guest",
         ),
+        (
+            arguments.cost.is_some() && !(arguments.analyzer || arguments.profile),
+            "--cost needs --analyzer or --profile, which count what costs",
+        ),
         (arguments.timeout == Some(0), "--timeout 0: the guest would never start"),
         (
             modules.iter().any(|chosen| chosen.cards_needed() > arguments.cards),
@@ -355,6 +363,7 @@ fn machine(arguments: Arguments, common: &Common) -> Machine {
         accel: arguments.accel,
         saved: (!arguments.boot).then_some(0),
         analyzer: arguments.analyzer || arguments.profile,
+        cost: arguments.cost,
         profile: None,
         terminal: false,
         append: arguments.append,

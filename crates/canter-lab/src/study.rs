@@ -31,7 +31,7 @@ mod unit;
 mod verdicts;
 mod writes;
 
-use crate::meter::instrument::InstrumentName;
+use crate::{analyzer::cost::Board, meter::instrument::InstrumentName};
 use amount::{Amount, QUICK_FRAMES};
 use campaign::Campaign;
 use canter_cli::{
@@ -143,6 +143,9 @@ struct RunArguments {
     /// Boots of each kernel, instead of the studies' own number; each has another seed of the jitter and its own result
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "interfaces")]
     boots: Option<u32>,
+    /// Model the time on this board too, in studies that the analyzer measures; the board is in the result's name
+    #[arg(long, value_enum, value_name = "BOARD", conflicts_with = "interfaces")]
+    cost: Option<Board>,
     /// At most 1000 frames per series, in one boot: enough for medians, not for worst cases
     #[arg(long, conflicts_with_all = ["count", "boots"])]
     quick: bool,
@@ -238,7 +241,8 @@ fn run_all(run: &RunArguments, common: &Common) -> failure::Result {
         _ => run.names.clone(),
     };
     let amount = run.amount();
-    let studies = find_all(&names, amount)?;
+    let studies = find_all(&names, amount)?.into_iter();
+    let studies = studies.map(|study| study.on_board(run.cost)).collect::<failure::Result<Vec<_>>>()?;
     if let Some(Study { name, kind: definition::Kind::Missing(why), .. }) =
         studies.iter().find(|study| matches!(study.kind, definition::Kind::Missing(_)))
     {

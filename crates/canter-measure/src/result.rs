@@ -297,6 +297,51 @@ pub struct Stages {
     pub reception: Option<Reception>,
     /// Every stage.
     pub stages: Vec<Stage>,
+    /// The ways on a board whose caches, registers and kernel entries take time; `None` without `canter lab --cost`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
+}
+
+/// The frames' ways by a model of a board: instructions, and what the virtual clock has no time for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Model {
+    /// The board's name: `cortex-a72`.
+    pub board: String,
+    /// The time of an instruction whose code and data are in the first caches.
+    pub instruction_ps: u64,
+    /// What a miss adds that the second cache has.
+    pub second_ps: u64,
+    /// What a miss adds that it has not.
+    pub memory_ps: u64,
+    /// The time of a read or write of a register of a device.
+    pub register_ps: u64,
+    /// What an entry into the kernel adds to its instructions.
+    pub entry_ps: u64,
+    /// The latency of the frame that is the median by the model, without the instrument's part.
+    pub median_frame_ns: u64,
+    /// The stages of that frame that are not empty.
+    pub stages: Vec<ModelStage>,
+}
+
+/// A stage of the median frame by the model, and what was counted in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelStage {
+    /// The stage's name: `soft interrupt`.
+    pub name: String,
+    /// The sum of what the counts below take; of `idle` also the time in which nothing was executed.
+    pub time_ns: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Misses of the first cache for code.
+    pub code_misses: u64,
+    /// Misses of the first cache for data.
+    pub data_misses: u64,
+    /// Misses of both that the second cache did not have either.
+    pub memory: u64,
+    /// Reads and writes of registers of devices.
+    pub registers: u64,
+    /// Entries into the kernel: system calls, interrupts, exceptions.
+    pub entries: u64,
 }
 
 /// The receptions of frames: from the arrival at the gateway's controller until the gateway's program runs, without what the

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost.h"
 #include "plugin.h"
 
 enum marker { LOAD = 1, OPEN, FRAME, CLOSE, SEND };
@@ -38,6 +39,7 @@ enum {
 	ENTERS = 4,	/* its first push is on the stack of the task that calls the kernel */
 	FAULTS = 8,	/* entered by a fault, after which an instruction is repeated */
 	BEGINS = 16,	/* a new task begins here */
+	KERNEL_ENTRY = 32,	/* the processor gets here from a user program, or from anywhere by an interrupt */
 };
 /* Marks of the plugin's own events. MARK_USER: the gateway's program runs for the first time since FRAME. */
 enum { MARK_FRAME = 0, MARK_USER = 0xfffd, MARK_SEND, MARK_CLOCK };
@@ -57,6 +59,7 @@ struct function {
 	uint8_t class;
 	uint8_t flags;
 	uint64_t count;
+	struct costs costs;
 };
 
 struct range {
@@ -68,8 +71,10 @@ struct range {
 struct block {
 	uint64_t address;
 	uint64_t count;
+	struct costs costs;
 	int32_t function;	/* -1: of a user program, or unknown */
 	uint32_t length;	/* in instructions */
+	uint32_t bytes;
 	uint8_t class;		/* of a user program */
 	bool user, starts, halts;
 	bool reads_clock;	/* its last instruction does, so QEMU's clock is exact after it */
@@ -93,6 +98,7 @@ struct processor {
 	struct task *task;
 	struct task unknown;
 	struct block *last;
+	struct costs costs;	/* since `last` began */
 	uint8_t class;		/* of the instructions since `last` began */
 	bool aside;		/* they are of an interrupt or a soft interrupt */
 	uint8_t user;		/* the class of the last user program */
@@ -105,6 +111,7 @@ struct counts {
 	uint64_t aside;		/* instructions of interrupts and soft interrupts */
 	uint64_t entries;	/* of functions of the kernel, without the instrument's */
 	uint64_t classes[CLASSES];
+	struct costs costs[CLASSES];
 };
 
 struct event {
@@ -340,6 +347,17 @@ static void keep_event(unsigned int cpu, uint32_t mark)
 	event->mark = mark;
 }
 
+/* Gives instructions and their costs to a block. */
+static void give(struct block *block, uint64_t instructions, const struct costs *costs)
+{
+	block->count += instructions;
+	cost_add(&block->costs, costs);
+	if (block->function >= 0) {
+		functions[block->function].count += instructions;
+		cost_add(&functions[block->function].costs, costs);
+	}
+}
+
 /* Gives the instructions since the last block to that block. */
 static void commit(void)
 {
@@ -351,11 +369,10 @@ static void commit(void)
 	counts.classes[running->class] += since;
 	if (running->aside)
 		counts.aside += since;
-	if (running->class == INSTRUMENT)
-		return;
-	running->last->count += since;
-	if (running->last->function >= 0)
-		functions[running->last->function].count += since;
+	if (running->class != INSTRUMENT)
+		give(running->last, since, &running->costs);
+	cost_add(&counts.costs[running->class], &running->costs);
+	running->costs = (struct costs){ 0 };
 }
 
 /*
@@ -494,6 +511,10 @@ static void enter_block(unsigned int cpu, void *data)
 		compare_clocks(cpu, processor->last->halts);
 	running = processor;
 	processor->last = block;
+	if (cost_counted) {
+		cost_execute(cpu, block->address, block->bytes, &processor->costs);
+		processor->costs.entries += block->starts && (function->flags & KERNEL_ENTRY);
+	}
 	if (block->user) {
 		processor->task->depth = 0;
 		processor->task->partial = false;
@@ -540,13 +561,39 @@ static void stack_used(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t ad
 	classify(processor);
 }
 
+/* An instruction reads or writes memory, or a register of a device that is where memory could be. */
+static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+	struct qemu_plugin_hwaddr *place = qemu_plugin_get_hwaddr(info, address);
+	struct costs *costs = &processors[cpu % PROCESSORS].costs;
+
+	(void)data;
+	if (!counting)
+		return;
+	if (place && qemu_plugin_hwaddr_is_io(place))
+		costs->registers++;
+	else
+		cost_access(cpu, place ? qemu_plugin_hwaddr_phys_addr(place) : address, costs);
+}
+
+static void port_accessed(unsigned int cpu, void *data)
+{
+	(void)data;
+	processors[cpu % PROCESSORS].costs.registers++;
+}
+
 static void open_window(unsigned int cpu)
 {
-	for (size_t i = 0; i < functions_count; i++)
+	for (size_t i = 0; i < functions_count; i++) {
 		functions[i].count = 0;
-	for (size_t i = 0; i < BLOCKS; i++)
-		if (blocks[i])
-			blocks[i]->count = 0;
+		functions[i].costs = (struct costs){ 0 };
+	}
+	for (size_t i = 0; i < BLOCKS; i++) {
+		if (!blocks[i])
+			continue;
+		blocks[i]->count = 0;
+		blocks[i]->costs = (struct costs){ 0 };
+	}
 	for (size_t i = 0; i < PROCESSORS; i++) {
 		processors[i] = (struct processor){ .user = INSTRUMENT, .class = SYSTEM_CALL };
 		processors[i].task = &processors[i].unknown;
@@ -567,11 +614,30 @@ static void open_window(unsigned int cpu)
 	window++;
 }
 
+static void print_costs(FILE *file, const struct costs *costs)
+{
+	if (cost_counted)
+		fprintf(file, " %u %u %u %u %u", costs->code, costs->data, costs->memory, costs->registers,
+			costs->entries);
+}
+
 static void print_counts(FILE *file, const struct counts *of)
 {
 	fprintf(file, " %lu %lu %lu", of->idle_ns, of->aside, of->entries);
 	for (size_t i = 1; i < CLASSES; i++)
 		fprintf(file, " %lu", of->classes[i]);
+	for (size_t i = 1; i < CLASSES; i++)
+		print_costs(file, &of->costs[i]);
+	fputc('\n', file);
+}
+
+/* Instructions by address. */
+static void print_place(FILE *file, char kind, uint64_t address, uint64_t count, const struct costs *costs)
+{
+	if (!count)
+		return;
+	fprintf(file, "%c %lx %lu", kind, address, count);
+	print_costs(file, costs);
 	fputc('\n', file);
 }
 
@@ -588,7 +654,7 @@ static void close_window(void)
 	file = begin_file(name);
 	if (!file)
 		return;
-	fprintf(file, "canter analyzer 2\ndrift %lu\noverflow %lu\ndepth %lu\nshift %u\n", drift_ns,
+	fprintf(file, "canter analyzer 3\ndrift %lu\noverflow %lu\ndepth %lu\nshift %u\n", drift_ns,
 		overflown + lost_blocks, deepest, shift);
 	fprintf(file, "end %lu", time_ns());
 	print_counts(file, &counts);
@@ -599,11 +665,10 @@ static void close_window(void)
 		print_counts(file, &event->counts);
 	}
 	for (size_t i = 0; i < functions_count; i++)
-		if (functions[i].count)
-			fprintf(file, "f %lx %lu\n", functions[i].address, functions[i].count);
+		print_place(file, 'f', functions[i].address, functions[i].count, &functions[i].costs);
 	for (size_t i = 0; i < BLOCKS; i++)
-		if (blocks[i] && blocks[i]->function < 0 && blocks[i]->count)
-			fprintf(file, "u %lx %lu\n", blocks[i]->address, blocks[i]->count);
+		if (blocks[i] && blocks[i]->function < 0)
+			print_place(file, 'u', blocks[i]->address, blocks[i]->count, &blocks[i]->costs);
 	end_file(file, name);
 }
 
@@ -687,6 +752,21 @@ static void marked(unsigned int cpu, void *data)
 	}
 }
 
+/* in, out, ins, outs, also of two bytes */
+static bool accesses_port(uint64_t bytes)
+{
+	uint8_t code = (bytes & 0xff) == 0x66 ? bytes >> 8 : bytes;
+
+	return (code & 0xf4) == 0xe4 || (code & 0xfc) == 0x6c;
+}
+
+static void count_costs(struct qemu_plugin_insn *insn, uint64_t bytes)
+{
+	qemu_plugin_register_vcpu_mem_cb(insn, accessed, NO_REGISTERS, MEMORY_ALL, NULL);
+	if (accesses_port(bytes))
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, port_accessed, NO_REGISTERS, NULL);
+}
+
 /* A block is about to be translated. */
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
@@ -702,8 +782,12 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		else
 			lost_blocks++;
 	}
-	if (block && block->length < count)
+	if (block && block->length < count) {
+		const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1);
+
 		block->length = count;
+		block->bytes = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last) - block->address;
+	}
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t bytes = instruction_bytes(insn);
@@ -714,6 +798,8 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (!block)
 			continue;
 		count_instruction(insn);
+		if (cost_counted)
+			count_costs(insn, bytes);
 		if ((bytes & 0xff) == 0xf4)
 			block->halts = true;
 		block->reads_clock = (bytes & 0xffff) == 0x310f || (bytes & 0xffffff) == 0xf9010f;
@@ -737,6 +823,8 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *
 			folder = strdup(argv[i] + 7);
 		else if (!strncmp(argv[i], "shift=", 6))
 			shift = atoi(argv[i] + 6);
+		else if (!cost_configure(argv[i]))
+			return 1;
 	}
 	clock_ns = (int64_t (*)(int))dlsym(RTLD_DEFAULT, "qemu_clock_get_ns");
 	if (!folder || !clock_ns || !dlsym(RTLD_DEFAULT, "current_cpu"))

@@ -9,6 +9,7 @@
 #ifndef CANTER_PLUGIN_H
 #define CANTER_PLUGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,11 +19,12 @@ typedef uint64_t qemu_plugin_id_t;
 typedef uint32_t qemu_plugin_meminfo_t;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
+struct qemu_plugin_hwaddr;
 struct qemu_info_t;
 
 enum { NO_REGISTERS = 0 };
 enum { ADD_U64 = 0 };
-enum { MEMORY_WRITES = 2 };
+enum { MEMORY_WRITES = 2, MEMORY_ALL = 3 };
 
 typedef void (*block_cb)(unsigned int cpu, void *data);
 typedef void (*memory_cb)(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data);
@@ -39,6 +41,9 @@ size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t number);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t address);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *place);
+uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *place);
 void qemu_plugin_reset(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t id));
 
 #if API == 1

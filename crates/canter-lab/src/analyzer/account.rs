@@ -5,6 +5,7 @@
 //! gateway whose driver is outside the kernel marks that command, and its way is from command to command.
 
 use super::{
+    cost::Work,
     stage::{ALL, MARKS, Mark, STAGES, Stage},
     window::{CLOCK, Count, Event, FRAME, SEND, USER, Window},
 };
@@ -20,11 +21,15 @@ pub struct Way {
 }
 
 /// The end of a frame's way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
     pub time_ns: u64,
     /// The ns of each stage since the begin; their sum is the time since the begin.
     pub stages: [u64; STAGES],
+    /// The work of each stage.
+    pub work: [Work; STAGES],
+    /// The time in which no processor executed anything, which `stages` has as idle.
+    pub waited_ns: u64,
     /// How often a function of the kernel was entered.
     pub entries: u64,
     pub reception: Option<Reception>,
@@ -121,12 +126,16 @@ impl Parts<'_> {
     fn account(&self, running: Option<&Event>, window: &Window) -> Result<End, String> {
         let (begun, ended) = (self.begin.count, self.end.count);
         let mut stages = stages(&begun, &ended, window.shift);
+        let mut work: [Work; STAGES] = std::array::from_fn(|at| ended.work[at] - begun.work[at]);
         let [instrument, driver, own] =
             [Stage::Instrument, Stage::Driver, Stage::Gateway].map(|stage| stage as usize - 1);
         if let Some(command) = self.command {
             let before = command.count.stages[instrument].saturating_sub(begun.stages[instrument]);
             stages[instrument] -= before << window.shift;
             stages[driver] += before << window.shift;
+            let before = command.count.work[instrument] - begun.work[instrument];
+            work[instrument] = work[instrument] - before;
+            work[driver] = work[driver] + before;
         }
         let (sum, took) = (stages.iter().sum::<u64>(), ended.time_ns.saturating_sub(begun.time_ns));
         if sum != took {
@@ -137,14 +146,18 @@ impl Parts<'_> {
             let own_ns = stages[own];
             stages = [0; STAGES];
             (stages[own], stages[instrument]) = (own_ns, sum - own_ns);
-            return Ok(End { time_ns: ended.time_ns, stages, entries: 0, reception: None });
+            let own_work = work[own];
+            work = [Work::default(); STAGES];
+            work[own] = own_work;
+            return Ok(End { time_ns: ended.time_ns, stages, work, ..End::default() });
         }
         let reception = self
             .arrived
             .zip(running)
             .and_then(|(arrived, running)| reception(&arrived.count, &running.count, window.shift));
         let entries = ended.entries.saturating_sub(begun.entries);
-        Ok(End { time_ns: ended.time_ns, stages, entries, reception })
+        let waited_ns = ended.idle_ns.saturating_sub(begun.idle_ns);
+        Ok(End { time_ns: ended.time_ns, stages, work, waited_ns, entries, reception })
     }
 }
 

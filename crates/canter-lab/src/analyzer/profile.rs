@@ -2,11 +2,12 @@
 //! which files programs executed; the host reads the files' symbols, because it does so faster.
 
 use super::{
+    cost::{Board, Work},
     elf::Functions,
     session::{Program, Request, Session, executable},
     stage::{ALL, Stage},
     symbols::Symbol,
-    window::Window,
+    window::{Executed, Window},
 };
 use canter_cli::failure::{self, Failure};
 use canter_io::clock;
@@ -45,24 +46,40 @@ pub struct Profile {
     pub functions: Vec<Row>,
     /// Instructions by function of user programs, most first: `memcpy [libc.so.6]`, or `[libc.so.6]` without a symbol.
     pub programs: Vec<Row>,
+    /// The board on which the rows' `time_ns` is; `None` without `--cost`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub board: Option<Board>,
     /// What the host makes `programs` of.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub blocks: Vec<Block>,
 }
 
-/// Instructions of a user program at a place in its file.
+/// What a user program executed at a place in its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     file: String,
     offset: u64,
-    instructions: u64,
+    work: Work,
 }
 
 /// A number of instructions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub name: String,
     pub instructions: u64,
+    /// Their time on the board.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub time_ns: Option<u64>,
+    /// What makes that time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub work: Option<Work>,
+}
+
+impl Row {
+    fn new(name: String, work: Work, board: Option<Board>) -> Self {
+        let time_ns = board.map(|board| board.time_ps(&work).div_ceil(1000));
+        Self { name, instructions: work.instructions, time_ns, work: board.map(|_| work) }
+    }
 }
 
 impl Profile {
@@ -79,24 +96,25 @@ impl Profile {
     }
 
     fn new(command: &[String], window: &Window, symbols: &[Symbol], files: &Files) -> Self {
-        let functions = window.functions.iter().map(|[address, count]| {
+        let board = Session::board();
+        let functions = window.functions.iter().map(|Executed { address, work }| {
             let at = symbols.partition_point(|symbol| symbol.address <= *address);
-            (at.checked_sub(1).map_or_else(|| UNKNOWN.to_owned(), |at| symbols[at].to_string()), *count)
+            (at.checked_sub(1).map_or_else(|| UNKNOWN.to_owned(), |at| symbols[at].to_string()), *work)
         });
-        let blocks = window.user.iter().map(|[address, count]| files.block(*address, *count)).collect();
-        let stages = ALL.iter().map(|stage| Row {
-            name: stage.name().to_owned(),
-            instructions: window.end.stages[*stage as usize - 1],
-        });
+        let blocks = window.user.iter().map(|executed| files.block(executed)).collect();
+        let stages = ALL
+            .iter()
+            .map(|stage| Row::new(stage.name().to_owned(), window.end.work[*stage as usize - 1], board));
         Self {
             schema: SCHEMA,
             command: command.to_vec(),
             kernel: fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned(),
-            instructions: window.functions.iter().chain(&window.user).map(|[_, count]| count).sum(),
+            instructions: window.functions.iter().chain(&window.user).map(|one| one.work.instructions).sum(),
             idle_ns: window.end.idle_ns,
             stages: stages.collect(),
-            functions: ranked(functions),
+            functions: ranked(functions, board),
             programs: Vec::new(),
+            board,
             blocks,
         }
     }
@@ -113,18 +131,21 @@ impl Profile {
                 Some(function) => format!("{function} [{file}]"),
                 None => format!("[{file}]"),
             };
-            (name, block.instructions)
+            (name, block.work)
         });
-        self.programs = ranked(named);
+        self.programs = ranked(named, self.board);
         self
     }
 }
 
-/// The sums by name, the largest first.
-fn ranked(counts: impl Iterator<Item = (String, u64)>) -> Vec<Row> {
-    let mut sums = BTreeMap::<String, u64>::new();
-    counts.for_each(|(name, count)| *sums.entry(name).or_default() += count);
-    let mut rows: Vec<_> = sums.into_iter().map(|(name, instructions)| Row { name, instructions }).collect();
+/// The sums by name, the most instructions first.
+fn ranked(each: impl Iterator<Item = (String, Work)>, board: Option<Board>) -> Vec<Row> {
+    let mut sums = BTreeMap::<String, Work>::new();
+    for (name, work) in each {
+        let sum = sums.entry(name).or_default();
+        *sum = *sum + work;
+    }
+    let mut rows: Vec<_> = sums.into_iter().map(|(name, work)| Row::new(name, work, board)).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.instructions));
     rows
 }
@@ -184,13 +205,14 @@ impl Files {
         }
     }
 
-    fn block(&self, address: u64, instructions: u64) -> Block {
+    fn block(&self, executed: &Executed) -> Block {
+        let Executed { address, work } = *executed;
         let before = self.0.range(..=address).next_back();
         match before.filter(|(_, mapped)| address < mapped.end) {
             Some((start, Mapped { offset, file, .. })) => {
-                Block { file: file.clone(), offset: address - start + offset, instructions }
+                Block { file: file.clone(), offset: address - start + offset, work }
             }
-            None => Block { file: UNKNOWN.to_owned(), offset: address, instructions },
+            None => Block { file: UNKNOWN.to_owned(), offset: address, work },
         }
     }
 }
@@ -204,9 +226,13 @@ mod tests {
         let symbols = crate::analyzer::symbols::functions(
             "ffffffff81000000 T one\nffffffff81000100 T two\nffffffffc0000000 t three\t[can]\n",
         );
+        let executed = |address, instructions| Executed {
+            address,
+            work: Work { instructions, memory: 1, ..Work::default() },
+        };
         let window = Window {
-            functions: vec![[0xffff_ffff_8100_0000, 5], [0xffff_ffff_c000_0000, 9]],
-            user: vec![[0x1000, 1], [0x1fff, 2], [0x2000, 4]],
+            functions: vec![executed(0xffff_ffff_8100_0000, 5), executed(0xffff_ffff_c000_0000, 9)],
+            user: vec![executed(0x1000, 1), executed(0x1fff, 2), executed(0x2000, 4)],
             ..Window::default()
         };
         let mapped = Mapped { end: 0x2000, offset: 0, file: "/no/such/program".to_owned() };
@@ -217,6 +243,11 @@ mod tests {
         };
         assert_eq!(rows(&profile.functions), [("three [can]".to_owned(), 9), ("one".to_owned(), 5)]);
         assert_eq!(rows(&profile.programs), [(UNKNOWN.to_owned(), 4), ("[program]".to_owned(), 3)]);
-        assert_eq!(profile.instructions, 21);
+        assert_eq!((profile.instructions, profile.programs[0].time_ns), (21, None));
+        let board = Board::Mpc5200;
+        let on_board =
+            Row::new(String::new(), Work { instructions: 3, memory: 2, ..Work::default() }, Some(board));
+        let its = board.parameters();
+        assert_eq!(on_board.time_ns, Some((3 * its.instruction_ps + 2 * its.memory_ps).div_ceil(1000)));
     }
 }

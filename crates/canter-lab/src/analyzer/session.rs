@@ -2,6 +2,7 @@
 //! guest. Nothing here runs while a window is open.
 
 use super::{
+    cost::Board,
     stage::Stage,
     symbols::{self, Symbol},
     window::Window,
@@ -24,6 +25,8 @@ const KNOWN: &str = "known";
 /// The process that uses the analyzer.
 const USER: &str = "user";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
+/// Where the lab names the board of `--cost`.
+pub const BOARD: &str = "board";
 /// How often to look for an answer, and how many times.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 const LOOKS: u32 = 3000;
@@ -94,6 +97,11 @@ impl Session {
         }
         let why = "analyzer: this machine has none (canter lab --analyzer --clock virtual has)";
         Err(Failure::unable(why))
+    }
+
+    /// The board whose costs the analyzer counts; `None`: it counts instructions only.
+    pub fn board() -> Option<Board> {
+        fs::read_to_string(file(BOARD)).ok().and_then(|name| Board::named(&name))
     }
 
     /// Gives the analyzer the request, and the kernel's functions, which it keeps for requests with marks while no module

@@ -70,19 +70,21 @@ pub const SWITCHES: u32 = 2;
 pub const ENTERS: u32 = 4;
 pub const FAULTS: u32 = 8;
 pub const BEGINS: u32 = 16;
+pub const KERNEL_ENTRY: u32 = 32;
 
 /// Functions of the kernel: a name, or the beginning of names when it ends with `*`; their stage and flags. The first
 /// row that fits decides. A function without a row belongs to the stage of its caller.
 pub const FUNCTIONS: &[(&str, Stage, u32)] = &[
-    ("asm_exc_page_fault", Stage::SystemCall, FAULTS),
-    ("asm_exc_*", Stage::SystemCall, 0),
+    ("asm_exc_page_fault", Stage::SystemCall, FAULTS | KERNEL_ENTRY),
+    ("asm_exc_*", Stage::SystemCall, KERNEL_ENTRY),
+    ("entry_SYSCALL_64", Stage::SystemCall, ENTERS | KERNEL_ENTRY),
     ("entry_SYSCALL_64*", Stage::SystemCall, ENTERS),
     ("do_syscall_64", Stage::SystemCall, 0),
     ("__x64_sys_*", Stage::SystemCall, 0),
     ("__se_sys_*", Stage::SystemCall, 0),
     ("__do_sys_*", Stage::SystemCall, 0),
-    ("asm_common_interrupt", Stage::Interrupt, ASIDE),
-    ("asm_sysvec_*", Stage::Interrupt, ASIDE),
+    ("asm_common_interrupt", Stage::Interrupt, ASIDE | KERNEL_ENTRY),
+    ("asm_sysvec_*", Stage::Interrupt, ASIDE | KERNEL_ENTRY),
     ("common_interrupt", Stage::Interrupt, ASIDE),
     ("__common_interrupt", Stage::Interrupt, ASIDE),
     ("sysvec_*", Stage::Interrupt, ASIDE),

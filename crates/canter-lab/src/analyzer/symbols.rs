@@ -129,7 +129,7 @@ ffffffffc0000000 T can_send\t[can]
         );
         assert!(request(&symbols, false).ends_with("f ffffffffc0000100 2 0 0\n"));
         let request = request(&symbols, true);
-        assert!(request.contains("f ffffffff81000200 7 8 0\n"), "{request}");
+        assert!(request.contains("f ffffffff81000200 7 40 0\n"), "{request}");
         assert!(request.ends_with("f ffffffffc0000100 2 0 1\n"), "{request}");
     }
 }

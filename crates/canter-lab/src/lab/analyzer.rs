@@ -11,6 +11,7 @@ use super::{
     programs,
     progress::Progress,
 };
+use crate::analyzer::{cost::Board, session::BOARD};
 use canter_cli::failure::{Failure, Result};
 use std::{
     fs,
@@ -19,8 +20,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-const SOURCES: [(&str, &str); 2] = [
+const SOURCES: [(&str, &str); 4] = [
     ("plugin.h", include_str!("../../carried/analyzer/plugin.h")),
+    ("cost.h", include_str!("../../carried/analyzer/cost.h")),
+    ("cost.c", include_str!("../../carried/analyzer/cost.c")),
     ("analyzer.c", include_str!("../../carried/analyzer/analyzer.c")),
 ];
 /// The headers of the C library, which a kernel module does not need.
@@ -34,17 +37,26 @@ pub struct Loaded {
     pub plugin: PathBuf,
     /// The folder that plugin and guest share.
     pub folder: PathBuf,
+    /// Whose costs it counts besides instructions.
+    pub cost: Option<Board>,
 }
 
 /// The plugin in the cache, in use.
-pub struct Built(Entry);
+pub struct Built {
+    entry: Entry,
+    cost: Option<Board>,
+}
 
 impl Built {
     /// The plugin with a fresh folder for one boot.
     pub fn with_folder(&self, parent: &Path) -> Result<Loaded> {
         let folder = parent.join("analyzer");
-        fs::create_dir(&folder).map_err(|e| lab_failure(format!("{}: {e}", folder.display())))?;
-        Ok(Loaded { plugin: self.0.path().join(PLUGIN), folder })
+        let failed = |e| lab_failure(format!("{}: {e}", folder.display()));
+        fs::create_dir(&folder).map_err(failed)?;
+        if let Some(board) = self.cost {
+            fs::write(folder.join(BOARD), board.name()).map_err(failed)?;
+        }
+        Ok(Loaded { plugin: self.entry.path().join(PLUGIN), folder, cost: self.cost })
     }
 }
 
@@ -74,7 +86,7 @@ pub fn build(
         let _step = progress.step(&format!("building the analyzer for QEMU {qemu_version}"));
         compile(new, interface)
     })?;
-    Ok(Some(Built(entry)))
+    Ok(Some(Built { entry, cost: machine.cost }))
 }
 
 /// The version of the plugin interface to build for: that of QEMU, at most 3, which all later ones accept.
@@ -101,7 +113,7 @@ fn compile(folder: &Path, interface: u8) -> Result<()> {
     }
     let output = Command::new(programs::path(programs::GCC))
         .args(FLAGS)
-        .args([&format!("-DAPI={interface}"), "-o", PLUGIN, "analyzer.c"])
+        .args([&format!("-DAPI={interface}"), "-o", PLUGIN, "analyzer.c", "cost.c"])
         .current_dir(folder)
         .stdin(Stdio::null())
         .output()

@@ -1,6 +1,7 @@
 //! The description of the virtual machine, and how a command in it ended.
 
 use super::{arch::Arch, module::Chosen};
+use crate::analyzer::cost::Board;
 use clap::ValueEnum;
 use std::{path::PathBuf, time::Duration};
 
@@ -60,6 +61,8 @@ pub struct Machine {
     pub saved: Option<u32>,
     /// Whether QEMU loads the analyzer's plugin.
     pub analyzer: bool,
+    /// Whose costs the analyzer counts besides instructions.
+    pub cost: Option<Board>,
     /// Where the profile of the command is written, if it has one; it needs the analyzer.
     pub profile: Option<PathBuf>,
     /// Whether the command has a terminal, whose size follows the host's.
@@ -92,6 +95,7 @@ impl Default for Machine {
             accel: Accel::Auto,
             saved: Some(0),
             analyzer: false,
+            cost: None,
             profile: None,
             terminal: false,
             append: Vec::new(),

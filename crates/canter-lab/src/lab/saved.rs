@@ -91,7 +91,7 @@ impl Description {
 /// QEMU's arguments without the paths that differ between commands.
 fn arguments(machine: &Machine, shares: usize, qemu_version: &str) -> Vec<String> {
     let any = Path::new("any");
-    let loaded = Loaded { plugin: any.to_owned(), folder: any.to_owned() };
+    let loaded = Loaded { plugin: any.to_owned(), folder: any.to_owned(), cost: None };
     let paths = Paths {
         kernel: any,
         initramfs: any,

@@ -7,6 +7,7 @@ use super::{
     memory::Memory,
     usb_stick,
 };
+use crate::analyzer::cost::Board;
 use std::path::{Path, PathBuf};
 
 /// A CAN card: its PCI slot and the bus of each channel.
@@ -148,9 +149,10 @@ pub fn qemu_arguments(machine: &Machine, paths: &Paths, qemu_version: &str) -> V
     for (tag, folder) in paths.read_only {
         share(&mut list, tag, folder, true);
     }
-    if let Some(Loaded { plugin, folder }) = paths.analyzer {
+    if let Some(Loaded { plugin, folder, cost }) = paths.analyzer {
         let [file, shared] = [plugin, folder].map(|path| escaped(path));
-        list.pair("-plugin", format!("file={file},folder={shared},shift={}", machine.shift));
+        let caches = cost.map(Board::plugin_arguments).unwrap_or_default();
+        list.pair("-plugin", format!("file={file},folder={shared},shift={}{caches}", machine.shift));
         share(&mut list, ANALYZER_TAG, folder, false);
     }
     for (number, folder) in paths.shares.iter().enumerate() {
@@ -231,7 +233,7 @@ mod tests {
     use super::*;
 
     fn arguments(machine: &Machine) -> String {
-        let loaded = Loaded { plugin: "/c/a.so".into(), folder: "/t/analyzer".into() };
+        let loaded = Loaded { plugin: "/c/a.so".into(), folder: "/t/analyzer".into(), cost: None };
         let paths = Paths {
             kernel: Path::new("/k/vmlinux"),
             initramfs: Path::new("/t/initramfs"),

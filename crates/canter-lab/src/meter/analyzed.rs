@@ -207,6 +207,7 @@ fn stages(ways: &[Way]) -> Option<Stages> {
         entries: ends.iter().map(|end| end.entries).sum(),
         reception: reception(&ends),
         stages: stages.collect(),
+        model: Session::board().and_then(|board| board.model(&ends)),
     })
 }
 

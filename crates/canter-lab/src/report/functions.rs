@@ -1,7 +1,10 @@
 //! Profiles of `canter lab --profile` as tables: one by function, or the difference of two, which names the functions that
 //! became dearer.
 
-use crate::analyzer::profile::{Profile, Row};
+use crate::analyzer::{
+    cost::Board,
+    profile::{Profile, Row},
+};
 use canter_cli::{
     terminal::{BLUE, BOLD, FAINT, GREEN, Ink, PLAIN, RED, Table, paragraph},
     units::{grouped, span},
@@ -15,6 +18,9 @@ const BAR: u64 = 10;
 
 /// A profile: the functions and programs with the most instructions.
 pub fn table(profile: &Profile, ink: Ink) -> String {
+    if let Some(board) = profile.board {
+        return on_board(profile, board, ink);
+    }
     let mut out = String::new();
     let heading = format!("{}: {} instructions", profile.command.join(" "), grouped(profile.instructions));
     paragraph(&mut out, &heading, 0, ink, BOLD);
@@ -44,6 +50,50 @@ pub fn table(profile: &Profile, ink: Ink) -> String {
         let idle = format!("No processor executed anything for {}.", span(profile.idle_ns));
         paragraph(&mut out, &idle, 0, ink, FAINT);
     }
+    out
+}
+
+/// A profile by the model of a board: the functions and programs with the most time, and what makes it.
+fn on_board(profile: &Profile, board: Board, ink: Ink) -> String {
+    let mut out = String::new();
+    let mut rows: Vec<_> = profile.functions.iter().chain(&profile.programs).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.time_ns));
+    let all_ns = rows.iter().filter_map(|row| row.time_ns).sum::<u64>();
+    let heading = format!(
+        "{}: {} on {} by the model, of {} instructions",
+        profile.command.join(" "),
+        span(all_ns),
+        board.name(),
+        grouped(profile.instructions)
+    );
+    paragraph(&mut out, &heading, 0, ink, BOLD);
+    let mut table =
+        Table::new(&["µs", "%", "instructions", "misses", "registers", "<function [module or file]"]);
+    let line = |name: &str, time_ns: u64, [instructions, misses, registers]: [u64; 3]| {
+        let per_mille = u128::from(time_ns) * 1000 / u128::from(all_ns.max(1));
+        [
+            (grouped(time_ns.div_ceil(1000)), PLAIN),
+            (format!("{}.{}", per_mille / 10, per_mille % 10), FAINT),
+            (grouped(instructions), PLAIN),
+            (grouped(misses), PLAIN),
+            (grouped(registers), PLAIN),
+            (name.to_owned(), PLAIN),
+        ]
+    };
+    let counts = |row: &Row| {
+        let work = row.work.unwrap_or_default();
+        [row.instructions, work.code_misses + work.data_misses, work.registers]
+    };
+    let (shown, rest) = rows.split_at(ROWS.min(rows.len()));
+    for row in shown {
+        table.row(line(&row.name, row.time_ns.unwrap_or(0), counts(row)));
+    }
+    if !rest.is_empty() {
+        let sum = |at: usize| rest.iter().map(|row| counts(row)[at]).sum();
+        let rest_ns = rest.iter().filter_map(|row| row.time_ns).sum();
+        table.row(line(&format!("{} others", rest.len()), rest_ns, [sum(0), sum(1), sum(2)]));
+    }
+    table.print(&mut out, ink);
     out
 }
 
@@ -86,9 +136,14 @@ fn rows(profile: &Profile) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyzer::cost::Work;
 
     fn profile(functions: &[(&str, u64)]) -> Profile {
-        let row = |&(name, instructions): &(&str, u64)| Row { name: name.to_owned(), instructions };
+        let row = |&(name, instructions): &(&str, u64)| Row {
+            name: name.to_owned(),
+            instructions,
+            ..Row::default()
+        };
         Profile {
             command: vec!["true".to_owned()],
             kernel: "6.12".to_owned(),
@@ -108,6 +163,23 @@ mod tests {
         assert!(lines[2].contains("function30"), "{text}");
         assert!(text.contains("15  3.2  5 others"), "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn on_a_board_what_takes_the_most_time_is_first() {
+        let row = |name: &str, instructions, time_ns, code_misses| Row {
+            name: name.to_owned(),
+            instructions,
+            time_ns: Some(time_ns),
+            work: Some(Work { instructions, code_misses, registers: 3, ..Work::default() }),
+        };
+        let functions = vec![row("long", 900, 1_000_000, 1), row("missing", 100, 3_000_000, 77)];
+        let profile = Profile { functions, board: Some(Board::CortexA72), ..profile(&[("true", 1000)]) };
+        let text = table(&profile, Ink::none());
+        let lines: Vec<Vec<_>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(text.starts_with("true: 4 ms on cortex-a72 by the model, of 1 000 instructions"), "{text}");
+        assert_eq!(lines[2], ["3", "000", "75.0", "100", "77", "3", "missing"], "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use canter_cli::{
     terminal::{BLUE, BOLD, FAINT, GREEN, Ink, MAGENTA, PLAIN, RED, Style, Table, YELLOW, clip, paragraph},
     units::grouped,
 };
-use canter_measure::result::{Series, Stages};
+use canter_measure::result::{Model, Series, Stages};
 
 /// The width of the longest stacked bar, in characters.
 const BAR: u64 = 46;
@@ -109,9 +109,43 @@ fn table(out: &mut String, series: &Series, stages: &Stages, ink: Ink) {
         );
         paragraph(out, &text, 0, ink, PLAIN);
     }
+    if let Some(model) = &stages.model {
+        on_board(out, series, model, ink);
+    }
     for text in [reception(series, stages), entries(series, stages)].into_iter().flatten() {
         paragraph(out, &text, 0, ink, PLAIN);
     }
+}
+
+/// The frame that is the median on a board, by the model of that board.
+fn on_board(out: &mut String, series: &Series, model: &Model, ink: Ink) {
+    let heading = format!("<on {}", model.board);
+    let columns = ["", &heading, "ns", "instructions", "code", "data", "memory", "registers", "entries"];
+    let mut table = Table::new(&columns);
+    for stage in model.stages.iter().filter(|stage| stage.name != Stage::Instrument.name()) {
+        let (letter, style) = ALL.into_iter().find(|one| one.name() == stage.name).map_or((' ', PLAIN), look);
+        let [time, instructions, code, data, memory, registers, entries] = [
+            stage.time_ns,
+            stage.instructions,
+            stage.code_misses,
+            stage.data_misses,
+            stage.memory,
+            stage.registers,
+            stage.entries,
+        ]
+        .map(|count| (grouped(count), PLAIN));
+        let (letter, name) = ((letter.to_string(), style), (stage.name.clone(), PLAIN));
+        table.row([letter, name, time, instructions, code, data, memory, registers, entries]);
+    }
+    table.print(out, ink);
+    let text = format!(
+        "On {}, by the model, {}'s median frame takes {} ns. Beside the instructions are misses of the caches for code and \
+         data, those of them that memory answers, reads and writes of devices' registers, and entries into the kernel.\n",
+        model.board,
+        series.method,
+        grouped(model.median_frame_ns)
+    );
+    paragraph(out, &text, 0, ink, PLAIN);
 }
 
 /// What of a frame's reception is in interrupts; `None`: no frame's was seen.

@@ -9,7 +9,7 @@ use super::{
     throughput::ThroughputPlan,
     writes::WritesPlan,
 };
-use crate::{lab::Arch, meter::syscalls};
+use crate::{analyzer::cost::Board, lab::Arch, meter::syscalls};
 use canter_cli::{
     document::Document,
     duration,
@@ -128,6 +128,9 @@ pub struct Lab {
     /// Whether the lab's analyzer measures, from outside the machine.
     #[serde(default)]
     pub analyzer: bool,
+    /// The board whose time is modelled too, by the analyzer.
+    #[serde(default)]
+    pub cost: Option<Board>,
     /// Whether the machine has a USB stick, for the load of that name.
     #[serde(default)]
     pub usb_stick: bool,
@@ -342,6 +345,9 @@ impl Study {
                 "[lab] arch: another one has bus = \"sja1000\" only, without canchar and analyzer".to_owned(),
             ));
         }
+        if lab.cost.is_some() && !lab.analyzer {
+            return Err(wrong("[lab] cost: needs analyzer = true, which counts what costs".to_owned()));
+        }
         if lab.analyzer {
             refuse_analyzer(&lab, &kind).map_err(|reason| wrong(format!("[lab] analyzer: {reason}")))?;
         }
@@ -371,6 +377,16 @@ impl Study {
             Kind::Syscalls(_) | Kind::Missing(_) => {}
         }
         self
+    }
+
+    /// This study with the time on a board, unless that is `None`.
+    pub fn on_board(mut self, board: Option<Board>) -> failure::Result<Self> {
+        if board.is_some() && !self.lab.analyzer {
+            let why = format!("study: {}: --cost: is for studies that the analyzer measures", self.name);
+            return Err(Failure::new(Exit::Usage, why));
+        }
+        self.lab.cost = board.or(self.lab.cost);
+        Ok(self)
     }
 
     /// This study in the boot of this number, counted from 1, with another seed of the jitter for each boot.
@@ -514,6 +530,7 @@ mod tests {
                 "[lab] analyzer: measures traffic",
             ),
             (&format!("analyzer = true\nbus = \"probe\"\n{latency}"), "[lab] analyzer: needs bus"),
+            (&format!("cost = \"desktop\"\n{latency}"), "[lab] cost: needs analyzer"),
             (&format!("arch = \"arm64\"\nbus = \"wire\"\n{latency}"), "[lab] arch: another one has bus"),
             (
                 &format!("canchar = \"3,4\"\nbus = \"fd\"\n{latency}"),

@@ -34,7 +34,8 @@ impl Unit {
     pub fn name(&self) -> String {
         let kernel = if self.label.is_empty() { "" } else { &format!(".{}", self.label) };
         let boot = if self.study.lab.boots > 1 { format!(".boot{}", self.boot) } else { String::new() };
-        format!("{}{kernel}{boot}", self.study.name)
+        let board = self.study.lab.cost.map_or(String::new(), |board| format!(".{}", board.name()));
+        format!("{}{board}{kernel}{boot}", self.study.name)
     }
 
     /// The unit's duration, in units of [`Case::weight`](super::plan::Case::weight).
@@ -193,6 +194,7 @@ fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
         append: lab.append.clone(),
         fd_cards: if lab.bus == Bus::Fd { FD_CARDS } else { 0 },
         analyzer: lab.analyzer,
+        cost: lab.cost,
         usb_stick: lab.usb_stick,
         timeout: TIMEOUT,
         ..Machine::default()
@@ -206,6 +208,7 @@ fn own_module(name: &str, value: &str) -> failure::Result<lab::Chosen> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyzer::cost::Board;
 
     fn units(names: &[&str]) -> Vec<Unit> {
         let studies = names.iter().map(|name| Study::find(name).expect("it is there"));
@@ -225,8 +228,8 @@ mod tests {
             .map(|Boot { machine, .. }| {
                 let of_its_own = |one: &&lab::Chosen| ["canprobe", "canchar"].contains(&one.module.name());
                 let modules: Vec<_> = machine.modules.iter().filter(of_its_own).collect();
-                let Machine { kernel, cpus, shift, append, analyzer, usb_stick, .. } = machine;
-                format!("{kernel} {cpus} {shift} {append:?} {analyzer} {usb_stick} {modules:?}")
+                let Machine { kernel, cpus, shift, append, analyzer, cost, usb_stick, .. } = machine;
+                format!("{kernel} {cpus} {shift} {append:?} {analyzer} {cost:?} {usb_stick} {modules:?}")
             })
             .collect();
         machines.sort();
@@ -266,6 +269,17 @@ mod tests {
             names(&["6.12-rt", "../src/linux-next/"]),
             ["2011-fig13.6.12-rt", "2011-fig13.linux-next"]
         );
+    }
+
+    #[test]
+    fn a_board_is_in_the_name_of_the_result_and_needs_the_analyzer() {
+        let study = |name: &str| Study::find(name).expect("it is there");
+        let board = Some(Board::CortexA72);
+        let units = planned(&study("2014-fig4.2").on_board(board).expect("it has"), &[], false, None);
+        assert_eq!(units[0].name(), "2014-fig4.2.cortex-a72");
+        assert_eq!(boots(units).expect("a machine")[0].machine.cost, board);
+        let Err(failure) = study("2011-fig13").on_board(board) else { panic!("it has no analyzer") };
+        assert_eq!((failure.exit, study("2011-fig13").on_board(None).is_ok()), (Exit::Usage, true));
     }
 
     #[test]

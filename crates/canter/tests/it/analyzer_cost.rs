@@ -3,7 +3,7 @@
 
 use crate::lab::{ended, lab};
 use serde_json::Value;
-use std::fs;
+use std::{fs, path::Path, process::Command};
 
 const MEASURE: &str = "for each in 0 1 2 3 4; do ip link set can$each up type can bitrate 500000; done
 canter latency --quiet --send can0 --direct can1 --routed can2 --through can3,can4 --method can-gw --count 200 --json -";
@@ -78,10 +78,89 @@ fn a_profile_names_the_functions_of_a_command_keeps_the_analyzer_and_two_show_th
     assert!(programs.iter().any(in_bash), "no function of bash: {few}");
     assert!(count(&few, "stages", "CAN core") >= count(&few, "functions", "can_send [can]"));
     let compare = [env!("CARGO_BIN_EXE_canter"), "report", "--functions", "few.json", "many.json"];
-    let output =
-        std::process::Command::new(compare[0]).args(&compare[1..]).current_dir(folder.path()).output();
+    let output = Command::new(compare[0]).args(&compare[1..]).current_dir(folder.path()).output();
     let (stdout, _) = ended(output.unwrap(), 0);
     assert!(stdout.contains("all") && stdout.contains('+'), "{stdout}");
+}
+
+/// Builds costs.c in this folder.
+fn costs(folder: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/analyzer/costs.c");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-o", "costs"]).arg(source).current_dir(folder);
+    let done = compiler.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+#[ignore = "starts guests: make test ONLY=analyzer_cost"]
+fn costs_that_are_known_beforehand_are_counted_as_what_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    costs(folder.path());
+    const ROUNDS: u64 = 200;
+    let walked = |lines: u64, board: &str| {
+        let options = ["--profile", "--clock", "virtual", "--cost", board, "--json", "costs.json"];
+        let command = format!("./costs {lines} {ROUNDS}");
+        let (_, stderr) = ended(lab(folder.path(), &options, &[&command]).output().unwrap(), 0);
+        assert!(stderr.contains(&format!(" on {board} by the model")), "{stderr}");
+        assert!(stderr.lines().all(|line| line.chars().count() <= 80), "{stderr}");
+        let profile = json(&fs::read_to_string(folder.path().join("costs.json")).unwrap());
+        assert_eq!(profile["board"], board);
+        profile
+    };
+    let row = |profile: &Value, list: &str, name: &str| {
+        let rows = profile[list].as_array().unwrap().iter();
+        rows.clone().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {profile}")).clone()
+    };
+    let work = |row: &Value, count: &str| row["work"][count].as_u64().unwrap();
+    // The desktop's first cache has 768 lines, and a walk of twice as many finds none that it has seen the round before. Its
+    // second cache has them all.
+    let large = walked(1536, "desktop");
+    let walk = row(&large, "programs", "walk [costs]");
+    let accesses = 1536 * ROUNDS;
+    let missed = work(&walk, "data_misses");
+    assert!((accesses..accesses + accesses / 100).contains(&missed), "{missed} of {accesses} missed");
+    assert!(work(&walk, "memory") < 2 * 1536, "{walk}");
+    // Interrupts take lines of a walk that fits.
+    let small = walked(384, "desktop");
+    let missed = work(&row(&small, "programs", "walk [costs]"), "data_misses");
+    assert!(missed < 384 * ROUNDS / 20, "{missed} of {} missed", 384 * ROUNDS);
+    // The MPC5200 has lines of 32 bytes, and no second cache.
+    let without = row(&walked(1536, "mpc5200"), "programs", "walk [costs]");
+    assert_eq!(work(&without, "memory"), work(&without, "data_misses") + work(&without, "code_misses"));
+
+    assert_eq!(work(&row(&large, "programs", "write_port [costs]"), "registers"), ROUNDS);
+    let entered = work(&row(&large, "functions", "entry_SYSCALL_64"), "entries");
+    assert!((ROUNDS..5 * ROUNDS).contains(&entered), "{entered}"); // with those of the shell and the loader
+}
+
+#[test]
+#[ignore = "starts guests: make test ONLY=analyzer_cost"]
+fn a_gateways_way_on_a_board_is_in_the_result_and_the_latency_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let measure = "for each in 0 2 3 4; do ip link set can$each up type can bitrate 1000000; done
+        canter latency --quiet --instrument analyzer --send can0 --routed can2 --through can3,can4 --method can-gw \
+            --count 50 --json -";
+    let series = |cost: &[&str]| {
+        let options = [&["--analyzer", "--clock", "virtual"], cost].concat();
+        let (stdout, _) = ended(lab(folder.path(), &options, &[measure]).output().unwrap(), 0);
+        json(&stdout)["series"][0].clone()
+    };
+    let (without, with) = (series(&[]), series(&["--cost", "cortex-a72"]));
+    assert_eq!(without["stages"]["model"], Value::Null);
+    let median = |series: &Value| series["latency_ns"]["p50"].as_u64().unwrap();
+    assert!(median(&without).abs_diff(median(&with)) < 20, "{without} {with}");
+    let model = &with["stages"]["model"];
+    let stages = model["stages"].as_array().unwrap();
+    let own = stages.iter().filter(|stage| stage["name"] != "instrument");
+    let sum = |count: &str| -> u64 { own.clone().map(|stage| stage[count].as_u64().unwrap()).sum() };
+    assert_eq!(
+        (&model["board"], sum("time_ns")),
+        (&"cortex-a72".into(), model["median_frame_ns"].as_u64().unwrap())
+    );
+    // Its instructions are about those of the median frame, and a frame of a card is read and written through registers.
+    assert!(sum("instructions").abs_diff(median(&with)) < median(&with) / 10, "{with}");
+    assert!(sum("registers") > 10 && sum("code_misses") > 0 && sum("entries") > 0, "{model}");
 }
 
 #[test]
@@ -89,7 +168,9 @@ fn a_profile_names_the_functions_of_a_command_keeps_the_analyzer_and_two_show_th
 fn a_machine_without_analyzer_says_which_one_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let command = "canter latency --instrument analyzer --send can0 --routed can2";
-    let (stdout, stderr) = ended(lab(folder.path(), &[], &[command]).output().unwrap(), 4);
+    // Whether KVM works is asked only when nobody says what to use.
+    let options = ["--accel", "tcg"];
+    let (stdout, stderr) = ended(lab(folder.path(), &options, &[command]).output().unwrap(), 4);
     let wanted = "canter: analyzer: this machine has none (canter lab --analyzer --clock virtual has)\n";
     assert_eq!((stdout.as_str(), stderr.as_str()), ("", wanted));
 }
@@ -100,6 +181,8 @@ fn the_analyzer_needs_the_virtual_clock_and_a_qemu_with_plugins() {
     let folder = tempfile::tempdir().unwrap();
     let (_, stderr) = ended(lab(folder.path(), &["--analyzer"], &["true"]).output().unwrap(), 2);
     assert!(stderr.contains("need --clock virtual"), "{stderr}");
+    let (_, stderr) = ended(lab(folder.path(), &["--cost", "desktop"], &["true"]).output().unwrap(), 2);
+    assert!(stderr.contains("--cost needs --analyzer or --profile"), "{stderr}");
     let programs = folder.path().join("bin");
     fs::create_dir(&programs).unwrap();
     let qemu = programs.join("qemu-system-x86_64");

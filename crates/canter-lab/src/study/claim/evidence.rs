@@ -117,7 +117,11 @@ impl<'a> Evidence<'a> {
         for found in selectors.iter().filter_map(|selector| self.late_ones_too(selector).ok()).flatten() {
             basis.frames = basis.frames.max(found.series.condition.frames);
             basis.kernels.insert(found.result.environment.flavour());
-            basis.instruments.insert(found.series.instrument().to_owned());
+            let model = found.series.stages.as_ref().and_then(|stages| stages.model.as_ref());
+            basis.instruments.insert(match model {
+                Some(model) => format!("by the model of {}", model.board),
+                None => found.series.instrument().to_owned(),
+            });
             basis.days.insert(found.result.environment.day().to_owned());
         }
         basis

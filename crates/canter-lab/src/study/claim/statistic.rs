@@ -19,6 +19,8 @@ pub enum Statistic {
     P999,
     /// The longest latency of a boot; needs [`BOOTS`](super::evidence::BOOTS) boots.
     Max,
+    /// The median latency by the model of the study's board.
+    Model,
     /// The cost of the system call per frame.
     Call,
     /// The cost of the kernel's delivery per frame.
@@ -44,6 +46,7 @@ impl Statistic {
             Self::P99 => "p99",
             Self::P999 => "p99.9",
             Self::Max => "maximum",
+            Self::Model => "median by the model",
             Self::Call => "call",
             Self::Delivery => "delivery",
             Self::Total => "call and delivery",
@@ -84,6 +87,10 @@ impl Statistic {
             Self::P99 => rank(990)?,
             Self::P999 => rank(999)?,
             Self::Max => Estimate::exact(latency()?.max as f64),
+            Self::Model => {
+                let model = account(series)?.model.as_ref().ok_or("has no model of a board")?;
+                Estimate::exact(model.median_frame_ns as f64)
+            }
             Self::Call => Estimate::exact(cost()?.per_frame as f64),
             Self::Delivery => Estimate::exact(cost()?.delivery as f64),
             Self::Total => Estimate::exact(cost()?.total as f64),
@@ -117,7 +124,7 @@ impl Statistic {
     fn contains_the_floor(self, series: &Series) -> bool {
         let of_latencies = match self {
             Self::Min | Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max => true,
-            Self::Call | Self::Delivery | Self::Total => false,
+            Self::Model | Self::Call | Self::Delivery | Self::Total => false,
             Self::Load | Self::Runs | Self::Interrupts | Self::Entries => false,
         };
         of_latencies && series.quantity.is_empty()

@@ -4,8 +4,8 @@ use super::*;
 use canter_measure::{
     histogram::Histogram,
     result::{
-        Condition, Cost, Environment, Ledger, Lost, Reception, ResultFile, SCHEMA, Series, Slot, Stage,
-        Stages, Timeline, Varied,
+        Condition, Cost, Environment, Ledger, Lost, Model, Reception, ResultFile, SCHEMA, Series, Slot,
+        Stage, Stages, Timeline, Varied,
     },
     verdicts::{Plot, Quantity},
 };
@@ -524,6 +524,23 @@ fn a_share_is_of_the_analyzers_account_without_the_instrument() {
     let uncounted = Stages { total_ns: 5, ..Stages::default() };
     assert_eq!(decide(&share("entries", 0.1), &[with(Some(uncounted))]).finding, Finding::Unclear);
     assert!(try_claim(&share("p50", 1.0)).is_err(), "no share");
+}
+
+#[test]
+fn a_ratio_of_medians_by_the_model_says_whose_model_it_is() {
+    let by_model = |method: &str, median_frame_ns| {
+        let model = Model { board: "mpc5200".to_owned(), median_frame_ns, ..Model::default() };
+        let stages = Some(Stages { model: Some(model), ..Stages::default() });
+        Series { stages, ..series(method, 1000, 0) }
+    };
+    let ratio = "ratio = { figure = 'model', of = { method = 'a' }, over = { method = 'b' }, paper = 3.0, within = 1.1 }";
+    let results = [result("s", vec![by_model("a", 3100), by_model("b", 1000)])];
+    assert_eq!(decide(ratio, &results).estimate.unwrap().value, 3.1);
+    let evidence = Evidence { results: &results, study: "s", kernel: "6.12" };
+    let basis = evidence.basis(&[selector::Selector::default()]);
+    assert_eq!(basis.instruments.into_iter().collect::<Vec<_>>(), ["by the model of mpc5200"]);
+    let without = [result("s", vec![series("a", 3100, 0), series("b", 1000, 0)])];
+    assert_eq!(decide(ratio, &without).finding, Finding::Unclear);
 }
 
 #[test]
