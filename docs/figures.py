@@ -16,7 +16,7 @@ cell, if it has some). Columns without a text, cells without a number and cells 
 
 The comment is `[FILE:]METHOD [KEY=VALUE …] FIELD`, or one such divided by another, and perhaps `in` µs, ms, s or %. Fields and
 conditions are named as in docs/result.md (`p50`, `max`, `per_frame`, `floor_ns`, `lost.socket`, `paper.ns`; `lost` is all of
-them; `"stages.soft interrupt"` is that stage's part of the median frame), a varied number by its name (`filters=80`; `variant=` means none). Exactly one series must match. FILE is a file in the
+them; `"stages.soft interrupt"` is that stage's part of the median frame, `model` the median on the board), a varied number by its name (`filters=80`; `variant=` means none). Exactly one series must match. FILE is a file in the
 folder, without `.json`. In a table of a bench (`.tsv`) METHOD is the first column and FIELD another one. Text in quotes is one
 word.
 """
@@ -55,6 +55,7 @@ def flattened(series):
            **series.get("wire", {}), "floor_ns": series.get("floor_ns"), "lost": sum(lost.values())}
     row.update({f"lost.{place}": frames for place, frames in lost.items()})
     row.update({f"stages.{stage['name']}": stage["median_frame_ns"] for stage in series.get("stages", {}).get("stages", [])})
+    row["model"] = (series.get("stages", {}).get("model") or {}).get("median_frame_ns")
     row.update({f"paper.{name}": value for name, value in series.get("paper", {}).items()})
     if varied:
         row[varied["name"]] = varied["value"]

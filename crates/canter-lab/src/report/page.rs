@@ -283,11 +283,28 @@ fn section(
         clock: verdict::clock(result.environment.clock),
         command: result.command.clone(),
         environment: differing::fields(&result.environment, differing),
-        interfaces: result.environment.interfaces.clone(),
+        interfaces: alike(&result.environment.interfaces),
         interfaces_differ: differing.marks(INTERFACES, &differing::interfaces(&result.environment)),
         parts: shown,
         unavailable: ranking::missing(result).into_iter().map(missing).collect(),
     }
+}
+
+/// Interfaces, `NAME: WHAT`, with the names of those that are alike in one line.
+fn alike(interfaces: &[String]) -> Vec<String> {
+    let mut lines: Vec<(Vec<&str>, &str)> = Vec::new();
+    for interface in interfaces {
+        let (name, what) = interface.split_once(": ").unwrap_or((interface, ""));
+        match lines.iter_mut().find(|(_, other)| *other == what && !what.is_empty()) {
+            Some((names, _)) => names.push(name),
+            None => lines.push((vec![name], what)),
+        }
+    }
+    let line = |(names, what): (Vec<&str>, &str)| match what {
+        "" => names.join(", "),
+        what => format!("{}: {what}", names.join(", ")),
+    };
+    lines.into_iter().map(line).collect()
 }
 
 fn missing(Missing { series, why, under }: Missing<'_>) -> MissingView {

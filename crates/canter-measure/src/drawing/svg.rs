@@ -72,12 +72,12 @@ impl Svg {
         self.element(format_args!("<circle{} cx={x} cy={y} r={r} />", Class(class)));
     }
 
-    /// Dots of one size as one path: a line of no length has round ends.
+    /// Dots of one size as one path: a closed line of no length has round ends.
     pub fn dots(&mut self, class: &str, centres: impl IntoIterator<Item = (f64, f64)>) {
         let mut path = Path::default();
         for (x, y) in centres {
             path.move_to(x, y);
-            path.across_to(x);
+            path.d.push('z');
         }
         self.plain_path(class, &path);
     }
@@ -150,10 +150,12 @@ impl Svg {
         }
     }
 
-    /// A number in a disc that labels a line, in the group's colour. The style sheet knows it by its lack of a class.
-    pub fn badge(&mut self, centre: (f64, f64), number: usize) {
-        self.circle("", centre, 7.5);
-        self.text("", (centre.0, centre.1 + 3.3), &number.to_string());
+    /// A number in a disc that labels a line, in the group's colour. The style sheet knows the disc by its lack of a class and
+    /// of a radius.
+    pub fn badge(&mut self, centre: (f64, f64), label: usize) {
+        let [x, y] = [centre.0, centre.1].map(number);
+        self.element(format_args!("<circle cx={x} cy={y} />"));
+        self.text("", (centre.0, centre.1 + 3.3), &label.to_string());
     }
 
     /// The whole `<svg>` element.

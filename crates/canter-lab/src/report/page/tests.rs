@@ -232,3 +232,11 @@ fn the_page_and_the_summary_show_the_drawings_of_the_table_they_get() {
     let without = render(std::slice::from_ref(&result), Beginning::Results, DRAWINGS).expect("it renders");
     assert!(!without.contains("class=\"toy\""));
 }
+
+#[test]
+fn interfaces_that_are_alike_are_one_line() {
+    let interfaces =
+        ["can0: can, 500000 bit/s", "vcan0: vcan", "can1: can, 500000 bit/s", "can2: can", "odd", "odd"];
+    let lines = alike(&interfaces.map(str::to_owned));
+    assert_eq!(lines, ["can0, can1: can, 500000 bit/s", "vcan0: vcan", "can2: can", "odd", "odd"]);
+}
