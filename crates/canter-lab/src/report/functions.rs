@@ -178,7 +178,7 @@ mod tests {
         let text = table(&profile, Ink::none());
         let lines: Vec<Vec<_>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert!(
-            text.starts_with("true: 4.00 ms on cortex-a72 by the model, of 1\u{202f}000 instructions"),
+            text.starts_with("true: 4.00 ms on cortex-a72 by the model, of 1 000 instructions"),
             "{text}"
         );
         assert_eq!(lines[2], ["3", "000", "75.0", "100", "77", "3", "missing"], "{text}");
