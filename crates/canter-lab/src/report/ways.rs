@@ -7,7 +7,8 @@ use crate::report::family::Family;
 use crate::report::numbers::Numbers;
 use crate::report::ranking::{self, Latencies, Ranked};
 use crate::report::stages;
-use canter_cli::{terminal::clip, units};
+use canter_cli::terminal::{BOLD, Ink, PLAIN, Table, clip, paragraph};
+use canter_cli::units;
 use canter_io::carrier::table::{CANCHAR, NETWORK};
 use canter_measure::drawing::axis::Scale;
 use canter_measure::drawing::plot::{self, CHARACTER, WIDTH};
@@ -16,7 +17,8 @@ use canter_measure::result::{ClockKind, Condition, Environment, Latency, Stages}
 use canter_route::gateway::kind::{Method, Place};
 use serde::Serialize;
 
-pub const DRAWING: Drawing = Drawing::new("ways", include_str!("ways.html"), Views::EachCondition(views));
+pub const DRAWING: Drawing =
+    Drawing { text, ..Drawing::new("ways", include_str!("ways.html"), Views::EachCondition(views)) };
 
 /// The gateway with which all others are compared.
 const REFERENCE: &str = "can-gw";
@@ -48,6 +50,11 @@ impl Way<'_> {
 
     fn stage_ns(&self, stage: Stage) -> u64 {
         self.stages.median_frame_ns_of(stage.name())
+    }
+
+    /// The time of the board's median frame; 0 without a model.
+    fn board_ns(&self) -> u64 {
+        self.stages.model.as_ref().map_or(0, |model| model.median_frame_ns)
     }
 
     /// The stages of the gateway itself that take time, in their order.
@@ -89,6 +96,18 @@ impl<'a> Ways<'a> {
     /// The multiple of the reference's time.
     fn ratio(&self, way: &Way<'_>) -> Option<String> {
         units::ratio(way.ns(), self.reference()?.ns())
+    }
+
+    /// The board of which all ways have a model.
+    fn board(&self) -> Option<&str> {
+        let mut boards = self.ways.iter().map(|way| Some(way.stages.model.as_ref()?.board.as_str()));
+        let first = boards.next()??;
+        boards.all(|board| board == Some(first)).then_some(first)
+    }
+
+    /// The multiple of the reference's time on the board.
+    fn board_ratio(&self, way: &Way<'_>) -> Option<String> {
+        units::ratio(way.board_ns(), self.reference()?.board_ns())
     }
 
     /// The paper's time, scaled so that its reference is as long as ours.
@@ -163,6 +182,8 @@ pub struct WaysView {
     rows: Vec<WayRow>,
     has_paper: bool,
     virtual_clock: bool,
+    /// The board of the model, if there is one.
+    board: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -178,8 +199,34 @@ struct WayRow {
     ns: String,
     ratio: String,
     needs: &'static str,
+    board_ns: String,
+    board_ratio: String,
     stages: Vec<String>,
     meter: String,
+}
+
+/// The medians by the model of a board, beside those of the clock; empty without a model.
+fn text(numbers: &Numbers<'_>, ink: Ink) -> String {
+    let clock = numbers.result.environment.clock;
+    let mut out = String::new();
+    for ways in numbers.latencies.iter().filter_map(|group| Ways::new(group, clock)) {
+        let Some(board) = ways.board() else { continue };
+        paragraph(&mut out, &format!("By the model of {board}, without the meter's own:"), 0, ink, BOLD);
+        let ratio = format!("× {REFERENCE}");
+        let mut table = Table::new(&["<gateway", "instructions", &ratio, &format!("ns on {board}"), &ratio]);
+        for way in &ways.ways {
+            let cells = [
+                ranking::label(way.row.series),
+                units::grouped(way.ns()),
+                ways.ratio(way).unwrap_or_default(),
+                units::grouped(way.board_ns()),
+                ways.board_ratio(way).unwrap_or_default(),
+            ];
+            table.row(cells.map(|cell| (cell, PLAIN)));
+        }
+        table.print(&mut out, ink);
+    }
+    out
 }
 
 fn views(numbers: &Numbers<'_>) -> Vec<View> {
@@ -249,6 +296,8 @@ pub fn view(ways: &Ways<'_>) -> WaysView {
         ns: units::grouped(way.ns()),
         ratio: ways.ratio(way).unwrap_or_default(),
         needs: needs(&way.row.series.method),
+        board_ns: units::grouped(way.board_ns()),
+        board_ratio: ways.board_ratio(way).unwrap_or_default(),
         stages: shown.iter().map(|&(_, stage)| units::grouped(way.stage_ns(stage))).collect(),
         meter: units::grouped(way.stage_ns(Stage::Instrument)),
     };
@@ -259,6 +308,7 @@ pub fn view(ways: &Ways<'_>) -> WaysView {
         rows: ways.ways.iter().map(row).collect(),
         has_paper: ways.ways.iter().any(|way| ways.paper_ns(way).is_some()),
         virtual_clock: ways.clock == ClockKind::Virtual,
+        board: ways.board().map(str::to_owned),
     }
 }
 
@@ -330,7 +380,7 @@ fn bar(svg: &mut Svg, way: &Way<'_>, label: &str, scale: &Scale, y: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use canter_measure::result::{self, Paper, ResultFile, Series};
+    use canter_measure::result::{self, Model, Paper, ResultFile, Series};
 
     /// A gateway whose median frame takes `gateway_ns` and 50 ns of the meter.
     fn series(method: &str, gateway_ns: u64, paper_ns: u64) -> Series {
@@ -393,6 +443,30 @@ mod tests {
             "Of what stock Linux offers, can-gw is the fastest gateway: 2\u{202f}000 instructions a frame. In user space \
              ring/spin+write takes 1.50× that with a processor kept busy, read+write 2.00× without."
         );
+    }
+
+    #[test]
+    fn a_model_of_a_board_stands_beside_the_clock() {
+        let on_board = |method: &str, ns, board: &str, median_frame_ns| {
+            let mut series = series(method, ns, 0);
+            let model = Model { board: board.to_owned(), median_frame_ns, ..Model::default() };
+            series.stages.as_mut().unwrap().model = Some(model);
+            series
+        };
+        let both = |other: &str| {
+            [result(vec![
+                on_board("can-gw", 2000, "mpc5200", 40_000),
+                on_board("read+write", 4000, other, 100_000),
+            ])]
+        };
+        let (results, mixed) = (both("mpc5200"), both("desktop"));
+        let all = Numbers::of_all(&results);
+        let view = view(&of_all(&all).unwrap());
+        assert_eq!((view.board.as_deref(), view.rows[1].board_ratio.as_str()), (Some("mpc5200"), "2.50×"));
+        let said = text(&all[0], Ink::none());
+        let last: Vec<_> = said.trim_end().lines().last().unwrap().split_whitespace().collect();
+        assert_eq!(last, ["read+write", "4", "000", "2.00×", "100", "000", "2.50×"], "{said}");
+        assert_eq!(text(&Numbers::of_all(&mixed)[0], Ink::none()), "");
     }
 
     #[test]
