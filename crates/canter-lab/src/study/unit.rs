@@ -127,39 +127,59 @@ pub struct Boot {
     pub units: Vec<Unit>,
 }
 
-/// Groups units into one boot per machine. Interfaces that only some units need exist in all, and are down.
+/// Groups units into one boot per machine. A unit's machine is what its study needs and no more, so that its figures do not
+/// depend on the studies that are run with it: a further processor or module costs some hundred instructions a frame.
 pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
-    let mut boots: Vec<((Lab, u32), Boot)> = Vec::new();
+    let mut boots: Vec<(Needs, Boot)> = Vec::new();
     for unit in units {
-        let kernel = unit.kernel.clone().unwrap_or_default();
-        // Wires exist in addition to the cards; the instrument on cards and CAN FD cards need a separate machine.
-        let bus = if unit.study.lab.bus == Bus::Wire { Bus::default() } else { unit.study.lab.bus };
-        let lab = Lab { kernels: vec![kernel.clone()], bus, boots: 1, ..unit.study.lab.clone() };
-        let key = (lab, unit.boot);
-        let boot = match boots.iter_mut().find(|(other, _)| *other == key) {
-            Some((_, boot)) => boot,
+        let needs = Needs::of(&unit);
+        match boots.iter_mut().find(|(other, _)| *other == needs) {
+            Some((_, boot)) => boot.units.push(unit),
             None => {
-                // Each boot of a plan is another one: it is restored from a machine of its own boot.
-                let saved = Some(unit.boot.saturating_sub(1));
-                let machine = Machine { saved, ..machine(&unit.study.lab, kernel)? };
-                boots.push((key, Boot { number: unit.boot, machine, units: Vec::new() }));
-                let Some((_, boot)) = boots.last_mut() else { unreachable!("it was just pushed") };
-                boot
+                let machine = needs.machine(&unit.study.name)?;
+                boots.push((needs, Boot { number: unit.boot, machine, units: vec![unit] }));
             }
-        };
-        let bare_metal = needs_bare_metal(&unit.study.kind).then_some("canbare");
-        for module in unit.study.lab.bus.module().into_iter().chain(bare_metal) {
-            boot.machine.load(own_module(module, "")?);
         }
-        if boot.machine.modules.iter().any(|chosen| chosen.lacks_one_of(&boot.machine.modules)) {
-            let text =
-                format!("study: {}: canchar: nodes of wires are there with bus = \"wire\"", unit.study.name);
-            return Err(Failure::new(Exit::Usage, text));
-        }
-        boot.machine.net |= needs_ethernet(&unit.study.kind);
-        boot.units.push(unit);
     }
     Ok(boots.into_iter().map(|(_, boot)| boot).collect())
+}
+
+/// What makes a machine another one.
+#[derive(PartialEq)]
+struct Needs {
+    /// With one kernel.
+    lab: Lab,
+    ethernet: bool,
+    bare_metal: bool,
+    /// Each boot of a plan is another one: it is restored from a machine of its own boot.
+    boot: u32,
+}
+
+impl Needs {
+    fn of(unit: &Unit) -> Self {
+        let kernels = vec![unit.kernel.clone().unwrap_or_default()];
+        let Study { lab, kind, .. } = &unit.study;
+        Self {
+            lab: Lab { kernels, boots: 1, ..lab.clone() },
+            ethernet: needs_ethernet(kind),
+            bare_metal: needs_bare_metal(kind),
+            boot: unit.boot,
+        }
+    }
+
+    fn machine(&self, study: &str) -> failure::Result<Machine> {
+        let mut machine = machine(&self.lab)?;
+        machine.saved = Some(self.boot.saturating_sub(1));
+        machine.net = self.ethernet;
+        for module in self.lab.bus.module().into_iter().chain(self.bare_metal.then_some("canbare")) {
+            machine.load(own_module(module, "")?);
+        }
+        if machine.modules.iter().any(|chosen| chosen.lacks_one_of(&machine.modules)) {
+            let text = format!("study: {study}: canchar: nodes of wires are there with bus = \"wire\"");
+            return Err(Failure::new(Exit::Usage, text));
+        }
+        Ok(machine)
+    }
 }
 
 /// The cards that have the interfaces can5…can8.
@@ -182,10 +202,11 @@ fn needs_bare_metal(kind: &Kind) -> bool {
     matches!(kind, Kind::Latency(plan) if plan.methods.iter().any(bare))
 }
 
-fn machine(lab: &Lab, kernel: String) -> failure::Result<Machine> {
+/// The machine of a `[lab]` with one kernel.
+fn machine(lab: &Lab) -> failure::Result<Machine> {
     let canchar = lab.canchar.as_deref().map(|devices| own_module("canchar", devices)).transpose()?;
     Ok(Machine {
-        kernel,
+        kernel: lab.kernels.concat(),
         clock: if lab.clock == ClockName::Virtual { Clock::Virtual } else { Clock::Real },
         arch: lab.arch,
         shift: lab.shift,
@@ -223,15 +244,8 @@ mod tests {
         let count = files.len();
         let boots = boots(units).expect("the machines can be made");
         assert_eq!(boots.iter().map(|boot| boot.units.len()).sum::<usize>(), count);
-        let mut machines: Vec<String> = boots
-            .iter()
-            .map(|Boot { machine, .. }| {
-                let of_its_own = |one: &&lab::Chosen| ["canprobe", "canchar"].contains(&one.module.name());
-                let modules: Vec<_> = machine.modules.iter().filter(of_its_own).collect();
-                let Machine { kernel, cpus, shift, append, analyzer, cost, usb_stick, .. } = machine;
-                format!("{kernel} {cpus} {shift} {append:?} {analyzer} {cost:?} {usb_stick} {modules:?}")
-            })
-            .collect();
+        let mut machines: Vec<String> =
+            boots.iter().map(|boot| format!("{} {:?}", boot.number, boot.machine)).collect();
         machines.sort();
         let before = machines.len();
         machines.dedup();
@@ -239,6 +253,21 @@ mod tests {
         files.sort();
         files.dedup();
         assert_eq!(files.len(), count);
+    }
+
+    #[test]
+    fn a_machine_does_not_depend_on_the_studies_that_are_run_with_it() {
+        let names = Study::all().expect("the studies read").into_iter().map(|study| study.name);
+        let names: Vec<String> = names.collect();
+        let together = boots(units(&names.iter().map(String::as_str).collect::<Vec<_>>())).expect("machines");
+        for boot in &together {
+            for unit in &boot.units {
+                let alone = boots(units(&[&unit.study.name])).expect("machines");
+                let same = alone.iter().find(|boot| boot.units.iter().any(|one| one.name() == unit.name()));
+                let machine = &same.expect("its boot").machine;
+                assert_eq!(format!("{machine:?}"), format!("{:?}", boot.machine), "{}", unit.name());
+            }
+        }
     }
 
     #[test]
