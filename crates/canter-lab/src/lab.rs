@@ -48,7 +48,7 @@ pub(crate) use machine::{Clock, Ended, Machine};
 pub(crate) use module::Chosen;
 pub(crate) use streams::{Input, Streams};
 
-use crate::analyzer::cost::Board;
+use crate::analyzer::board::Board;
 use canter_cli::duration;
 use canter_cli::failure::{Exit, Failure, Result};
 use canter_cli::options::Common;

@@ -31,7 +31,7 @@ mod unit;
 mod verdicts;
 mod writes;
 
-use crate::{analyzer::cost::Board, meter::instrument::InstrumentName};
+use crate::{analyzer::board::Board, meter::instrument::InstrumentName};
 use amount::{Amount, QUICK_FRAMES};
 use campaign::Campaign;
 use canter_cli::{

@@ -5,9 +5,9 @@
 //! gateway whose driver is outside the kernel marks that command, and its way is from command to command.
 
 use super::{
-    cost::Work,
     stage::{ALL, MARKS, Mark, STAGES, Stage},
     window::{CLOCK, Count, Event, FRAME, SEND, USER, Window},
+    work::Work,
 };
 
 /// A frame of a window.

@@ -2,12 +2,13 @@
 //! which files programs executed; the host reads the files' symbols, because it does so faster.
 
 use super::{
-    cost::{Board, Work},
+    board::Board,
     elf::Functions,
     session::{Program, Request, Session, executable},
     stage::{ALL, Stage},
     symbols::Symbol,
     window::{Executed, Window},
+    work::Work,
 };
 use canter_cli::failure::{self, Failure};
 use canter_io::clock;

@@ -2,7 +2,7 @@
 //! guest. Nothing here runs while a window is open.
 
 use super::{
-    cost::Board,
+    board::Board,
     stage::Stage,
     symbols::{self, Symbol},
     window::Window,

@@ -1,8 +1,8 @@
 //! What the analyzer has seen between the opening and the closing of a window.
 
 use super::{
-    cost::{COUNTS, Work},
     stage::STAGES,
+    work::{COUNTS, Work},
 };
 
 /// The first line of a result: the version of the protocol.

@@ -11,7 +11,7 @@ use super::{
     programs,
     progress::Progress,
 };
-use crate::analyzer::{cost::Board, session::BOARD};
+use crate::analyzer::{board::Board, session::BOARD};
 use canter_cli::failure::{Failure, Result};
 use std::{
     fs,

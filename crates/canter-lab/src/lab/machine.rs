@@ -1,7 +1,7 @@
 //! The description of the virtual machine, and how a command in it ended.
 
 use super::{arch::Arch, module::Chosen};
-use crate::analyzer::cost::Board;
+use crate::analyzer::board::Board;
 use clap::ValueEnum;
 use std::{path::PathBuf, time::Duration};
 

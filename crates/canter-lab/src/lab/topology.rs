@@ -7,7 +7,7 @@ use super::{
     memory::Memory,
     usb_stick,
 };
-use crate::analyzer::cost::Board;
+use crate::analyzer::board::Board;
 use std::path::{Path, PathBuf};
 
 /// A CAN card: its PCI slot and the bus of each channel.

@@ -2,7 +2,7 @@
 //! became dearer.
 
 use crate::analyzer::{
-    cost::Board,
+    board::Board,
     profile::{Profile, Row},
 };
 use canter_cli::{
@@ -136,7 +136,7 @@ fn rows(profile: &Profile) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyzer::cost::Work;
+    use crate::analyzer::work::Work;
 
     fn profile(functions: &[(&str, u64)]) -> Profile {
         let row = |&(name, instructions): &(&str, u64)| Row {

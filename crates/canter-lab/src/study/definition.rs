@@ -9,7 +9,7 @@ use super::{
     throughput::ThroughputPlan,
     writes::WritesPlan,
 };
-use crate::{analyzer::cost::Board, lab::Arch, meter::syscalls};
+use crate::{analyzer::board::Board, lab::Arch, meter::syscalls};
 use canter_cli::{
     document::Document,
     duration,

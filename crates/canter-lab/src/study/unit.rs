@@ -229,7 +229,7 @@ fn own_module(name: &str, value: &str) -> failure::Result<lab::Chosen> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyzer::cost::Board;
+    use crate::analyzer::board::Board;
 
     fn units(names: &[&str]) -> Vec<Unit> {
         let studies = names.iter().map(|name| Study::find(name).expect("it is there"));

@@ -1,75 +1,14 @@
 //! A clock with costs: what a frame's way, or a program, would take on a board whose caches, registers and entries into the
-//! kernel take time. The plugin counts them (carried/analyzer/cost.c); a board says what each costs. A model: nothing is
-//! fetched ahead, no instruction is cheaper or dearer than another, and the code is that of x86-64.
+//! kernel take time. A model: nothing is fetched ahead, no instruction is cheaper or dearer than another, and the code is that
+//! of x86-64.
 
 use super::{
     account::End,
     stage::{ALL, Stage},
+    work::Work,
 };
 use canter_measure::result::{Model, ModelStage};
 use serde::{Deserialize, Serialize};
-use std::{
-    iter::Sum,
-    ops::{Add, Sub},
-};
-
-/// What was executed, and what of it takes a board time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Work {
-    pub instructions: u64,
-    /// Misses of the first caches.
-    pub code_misses: u64,
-    pub data_misses: u64,
-    /// Misses of both that the second cache did not have either.
-    pub memory: u64,
-    /// Reads and writes of registers of devices.
-    pub registers: u64,
-    /// Entries into the kernel: system calls, interrupts, exceptions.
-    pub entries: u64,
-}
-
-/// The number of counts of [`Work`].
-pub const COUNTS: usize = 6;
-
-impl Work {
-    /// In the order in which the plugin prints them.
-    pub fn of(counts: [u64; COUNTS]) -> Self {
-        let [instructions, code_misses, data_misses, memory, registers, entries] = counts;
-        Self { instructions, code_misses, data_misses, memory, registers, entries }
-    }
-
-    fn counts(self) -> [u64; COUNTS] {
-        let Self { instructions, code_misses, data_misses, memory, registers, entries } = self;
-        [instructions, code_misses, data_misses, memory, registers, entries]
-    }
-
-    fn with(self, other: Self, operation: fn(u64, u64) -> u64) -> Self {
-        let (one, other) = (self.counts(), other.counts());
-        Self::of(std::array::from_fn(|at| operation(one[at], other[at])))
-    }
-}
-
-impl Add for Work {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        self.with(other, u64::saturating_add)
-    }
-}
-
-impl Sub for Work {
-    type Output = Self;
-
-    fn sub(self, other: Self) -> Self {
-        self.with(other, u64::saturating_sub)
-    }
-}
-
-impl Sum for Work {
-    fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
-        each.fold(Self::default(), Add::add)
-    }
-}
 
 /// The boards that `canter lab --cost` knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -236,8 +175,6 @@ mod tests {
             + 4 * its.register_ps
             + 5 * its.entry_ps;
         assert_eq!(Board::Desktop.time_ps(&work), expected);
-        assert_eq!(work - work, Work::default());
-        assert_eq!([work, work].into_iter().sum::<Work>().registers, 8);
     }
 
     #[test]
