@@ -347,15 +347,19 @@ static void keep_event(unsigned int cpu, uint32_t mark)
 	event->mark = mark;
 }
 
-/* Gives instructions and their costs to a block. */
-static void give(struct block *block, uint64_t instructions, const struct costs *costs)
+/* Gives the costs since the last block to the class and, unless it is the instrument's, to that block. */
+static void commit_costs(void)
 {
-	block->count += instructions;
-	cost_add(&block->costs, costs);
-	if (block->function >= 0) {
-		functions[block->function].count += instructions;
-		cost_add(&functions[block->function].costs, costs);
+	const struct costs *costs = &running->costs;
+	struct block *block = running->last;
+
+	cost_add(&counts.costs[running->class], costs);
+	if (running->class != INSTRUMENT) {
+		cost_add(&block->costs, costs);
+		if (block->function >= 0)
+			cost_add(&functions[block->function].costs, costs);
 	}
+	running->costs = (struct costs){ 0 };
 }
 
 /* Gives the instructions since the last block to that block. */
@@ -366,13 +370,16 @@ static void commit(void)
 	seen = now;
 	if (!running || !running->last)
 		return;
+	if (cost_counted)
+		commit_costs();
 	counts.classes[running->class] += since;
 	if (running->aside)
 		counts.aside += since;
-	if (running->class != INSTRUMENT)
-		give(running->last, since, &running->costs);
-	cost_add(&counts.costs[running->class], &running->costs);
-	running->costs = (struct costs){ 0 };
+	if (running->class == INSTRUMENT)
+		return;
+	running->last->count += since;
+	if (running->last->function >= 0)
+		functions[running->last->function].count += since;
 }
 
 /*
@@ -564,12 +571,13 @@ static void stack_used(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t ad
 /* An instruction reads or writes memory, or a register of a device that is where memory could be. */
 static void accessed(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
-	struct qemu_plugin_hwaddr *place = qemu_plugin_get_hwaddr(info, address);
 	struct costs *costs = &processors[cpu % PROCESSORS].costs;
+	const struct qemu_plugin_hwaddr *place;
 
 	(void)data;
 	if (!counting)
 		return;
+	place = qemu_plugin_get_hwaddr(info, address);
 	if (place && qemu_plugin_hwaddr_is_io(place))
 		costs->registers++;
 	else
@@ -617,7 +625,7 @@ static void open_window(unsigned int cpu)
 static void print_costs(FILE *file, const struct costs *costs)
 {
 	if (cost_counted)
-		fprintf(file, " %u %u %u %u %u", costs->code, costs->data, costs->memory, costs->registers,
+		fprintf(file, " %lu %lu %lu %lu %lu", costs->code, costs->data, costs->memory, costs->registers,
 			costs->entries);
 }
 

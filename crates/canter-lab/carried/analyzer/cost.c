@@ -66,7 +66,7 @@ static bool has(struct cache *cache, uint64_t address)
 	return way < cache->ways;
 }
 
-static void use(struct cache *first, uint64_t address, uint32_t *misses, struct costs *costs)
+static void use(struct cache *first, uint64_t address, uint64_t *misses, struct costs *costs)
 {
 	if (has(first, address))
 		return;

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 struct costs {
-	uint32_t code, data;	/* misses of the first caches */
-	uint32_t memory;	/* those of them that the second cache did not have either */
-	uint32_t registers;	/* reads and writes of registers of devices */
-	uint32_t entries;	/* into the kernel: system calls, interrupts, exceptions */
+	uint64_t code, data;	/* misses of the first caches */
+	uint64_t memory;	/* those of them that the second cache did not have either */
+	uint64_t registers;	/* reads and writes of registers of devices */
+	uint64_t entries;	/* into the kernel: system calls, interrupts, exceptions */
 };
 
 /* Whether anything is counted. */
