@@ -8,10 +8,11 @@ use super::{
     work::Work,
 };
 use canter_measure::result::{Model, ModelStage};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// The boards that `canter lab --cost` knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Board {
     /// PowerPC e300 of 400 MHz, the board of 2010 to 2014
@@ -54,7 +55,7 @@ impl Board {
 
     /// The board of this name.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Mpc5200, Self::CortexA72, Self::Desktop].into_iter().find(|board| board.name() == name)
+        Self::value_variants().iter().copied().find(|board| board.name() == name)
     }
 
     pub fn parameters(self) -> Parameters {
@@ -104,7 +105,7 @@ impl Board {
     }
 
     /// The time that this work takes, in ps.
-    pub fn time_ps(self, work: &Work) -> u64 {
+    fn time_ps(self, work: &Work) -> u64 {
         let its = self.parameters();
         let second = (work.code_misses + work.data_misses).saturating_sub(work.memory);
         [
@@ -116,6 +117,11 @@ impl Board {
         ]
         .into_iter()
         .fold(0, |sum, (count, each_ps)| sum.saturating_add(count.saturating_mul(each_ps)))
+    }
+
+    /// The time that this work takes, in whole ns.
+    pub fn time_ns(self, work: &Work) -> u64 {
+        self.time_ps(work).div_ceil(1000)
     }
 
     /// The frame that is the median on this board; `None` when none arrived.
@@ -150,7 +156,7 @@ impl Board {
         let Work { instructions, code_misses, data_misses, memory, registers, entries } = work;
         ModelStage {
             name: stage.name().to_owned(),
-            time_ns: self.time_ps(&work).div_ceil(1000) + waited_ns,
+            time_ns: self.time_ns(&work) + waited_ns,
             instructions,
             code_misses,
             data_misses,
@@ -167,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_time_is_the_sum_of_what_was_counted() {
-        let work = Work::of([7, 3, 2, 1, 4, 5]);
+        let work = Work::from_counts([7, 3, 2, 1, 4, 5]);
         let its = Board::Desktop.parameters();
         let expected = 7 * its.instruction_ps
             + 4 * its.second_ps
@@ -197,9 +203,9 @@ mod tests {
 
     #[test]
     fn a_board_is_known_by_its_name_and_tells_the_plugin_its_caches() {
-        for board in <Board as clap::ValueEnum>::value_variants() {
+        for board in Board::value_variants() {
             assert_eq!(Board::named(board.name()), Some(*board));
-            let value = clap::ValueEnum::to_possible_value(board).unwrap();
+            let value = board.to_possible_value().unwrap();
             assert_eq!(value.get_name(), board.name());
         }
         assert_eq!(Board::named("z80"), None);

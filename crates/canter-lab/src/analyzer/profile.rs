@@ -78,7 +78,7 @@ pub struct Row {
 
 impl Row {
     fn new(name: String, work: Work, board: Option<Board>) -> Self {
-        let time_ns = board.map(|board| board.time_ps(&work).div_ceil(1000));
+        let time_ns = board.map(|board| board.time_ns(&work));
         Self { name, instructions: work.instructions, time_ns, work: board.map(|_| work) }
     }
 }

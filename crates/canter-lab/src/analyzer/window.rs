@@ -136,7 +136,7 @@ fn work<const N: usize>(instructions: [u64; N], costs: &[u64]) -> Option<[Work; 
     let costs: &[[u64; COUNTS - 1]; N] = costs.try_into().ok()?;
     Some(std::array::from_fn(|at| {
         let [code, data, memory, registers, entries] = costs[at];
-        Work::of([instructions[at], code, data, memory, registers, entries])
+        Work::from_counts([instructions[at], code, data, memory, registers, entries])
     }))
 }
 
@@ -156,7 +156,7 @@ mod tests {
         let window = Window::parse(&text).unwrap();
         assert_eq!((window.end.time_ns, window.events[0].count.time_ns), (90, 70));
         assert_eq!((window.end.aside, window.end.entries, window.events[0].count.entries), (3, 2, 1));
-        let user = Executed { address: 0x40_1000, work: Work::of([3, 0, 0, 0, 0, 0]) };
+        let user = Executed { address: 0x40_1000, work: Work::from_counts([3, 0, 0, 0, 0, 0]) };
         assert_eq!((window.functions[0].work.instructions, window.user[0]), (12, user));
         for (from, to, why) in [
             ("overflow 0", "overflow 2", "2 events did not fit"),
@@ -177,8 +177,8 @@ mod tests {
         let text =
             format!("{HEAD}end 90 5 3 2 {zeros}{}\nf ffffffff81000000 12 9 8 7 6 5\n", costs.join(" "));
         let window = Window::parse(&text).unwrap();
-        assert_eq!(window.end.work[6], Work::of([0, 6, 2, 3, 4, 5]));
-        assert_eq!(window.functions[0].work, Work::of([12, 9, 8, 7, 6, 5]));
+        assert_eq!(window.end.work[6], Work::from_counts([0, 6, 2, 3, 4, 5]));
+        assert_eq!(window.functions[0].work, Work::from_counts([12, 9, 8, 7, 6, 5]));
         assert!(Window::parse(&text.replacen("0 2 3 4 5 ", "", 1)).is_err());
     }
 }

@@ -2,10 +2,7 @@
 //! (carried/analyzer/cost.c).
 
 use serde::{Deserialize, Serialize};
-use std::{
-    iter::Sum,
-    ops::{Add, Sub},
-};
+use std::ops::{Add, Sub};
 
 /// What was executed, and what of it takes a board time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +24,7 @@ pub const COUNTS: usize = 6;
 
 impl Work {
     /// In the order in which the plugin prints them.
-    pub fn of(counts: [u64; COUNTS]) -> Self {
+    pub fn from_counts(counts: [u64; COUNTS]) -> Self {
         let [instructions, code_misses, data_misses, memory, registers, entries] = counts;
         Self { instructions, code_misses, data_misses, memory, registers, entries }
     }
@@ -39,7 +36,7 @@ impl Work {
 
     fn with(self, other: Self, operation: fn(u64, u64) -> u64) -> Self {
         let (one, other) = (self.counts(), other.counts());
-        Self::of(std::array::from_fn(|at| operation(one[at], other[at])))
+        Self::from_counts(std::array::from_fn(|at| operation(one[at], other[at])))
     }
 }
 
@@ -59,20 +56,14 @@ impl Sub for Work {
     }
 }
 
-impl Sum for Work {
-    fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
-        each.fold(Self::default(), Add::add)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn work_is_added_and_subtracted_count_by_count() {
-        let work = Work::of([7, 3, 2, 1, 4, 5]);
+        let work = Work::from_counts([7, 3, 2, 1, 4, 5]);
         assert_eq!(work - work, Work::default());
-        assert_eq!([work, work].into_iter().sum::<Work>(), Work::of([14, 6, 4, 2, 8, 10]));
+        assert_eq!(work + work, Work::from_counts([14, 6, 4, 2, 8, 10]));
     }
 }

@@ -29,10 +29,9 @@ pub fn table(profile: &Profile, ink: Ink) -> String {
     let most = rows.first().map_or(1, |(_, instructions)| (*instructions).max(1));
     let mut table = Table::new(&["instructions", "%", "<function [module or file]", "<"]);
     let line = |name: &str, instructions: u64, bar: u64| {
-        let per_mille = u128::from(instructions) * 1000 / u128::from(profile.instructions.max(1));
         [
             (grouped(instructions), PLAIN),
-            (format!("{}.{}", per_mille / 10, per_mille % 10), FAINT),
+            (percent(instructions, profile.instructions), FAINT),
             (name.to_owned(), PLAIN),
             ("█".repeat(bar as usize), BLUE),
         ]
@@ -70,10 +69,9 @@ fn on_board(profile: &Profile, board: Board, ink: Ink) -> String {
     let mut table =
         Table::new(&["µs", "%", "instructions", "misses", "registers", "<function [module or file]"]);
     let line = |name: &str, time_ns: u64, [instructions, misses, registers]: [u64; 3]| {
-        let per_mille = u128::from(time_ns) * 1000 / u128::from(all_ns.max(1));
         [
             (grouped(time_ns.div_ceil(1000)), PLAIN),
-            (format!("{}.{}", per_mille / 10, per_mille % 10), FAINT),
+            (percent(time_ns, all_ns), FAINT),
             (grouped(instructions), PLAIN),
             (grouped(misses), PLAIN),
             (grouped(registers), PLAIN),
@@ -95,6 +93,12 @@ fn on_board(profile: &Profile, board: Board, ink: Ink) -> String {
     }
     table.print(&mut out, ink);
     out
+}
+
+/// A part in per cent, with one decimal.
+fn percent(part: u64, whole: u64) -> String {
+    let per_mille = u128::from(part) * 1000 / u128::from(whole.max(1));
+    format!("{}.{}", per_mille / 10, per_mille % 10)
 }
 
 /// What B executes more than A, by function, the largest differences first.

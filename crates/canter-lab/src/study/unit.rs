@@ -132,7 +132,7 @@ pub struct Boot {
 pub fn boots(units: Vec<Unit>) -> failure::Result<Vec<Boot>> {
     let mut boots: Vec<(Needs, Boot)> = Vec::new();
     for unit in units {
-        let needs = Needs::of(&unit);
+        let needs = Needs::of_unit(&unit);
         match boots.iter_mut().find(|(other, _)| *other == needs) {
             Some((_, boot)) => boot.units.push(unit),
             None => {
@@ -156,7 +156,7 @@ struct Needs {
 }
 
 impl Needs {
-    fn of(unit: &Unit) -> Self {
+    fn of_unit(unit: &Unit) -> Self {
         let kernels = vec![unit.kernel.clone().unwrap_or_default()];
         let Study { lab, kind, .. } = &unit.study;
         Self {
