@@ -20,6 +20,7 @@ mod nodes;
 mod pings;
 mod plan;
 mod preparation;
+mod processor;
 mod recording;
 mod remote;
 mod rules;

@@ -13,7 +13,7 @@ use super::{
 use crate::meter::syscalls;
 use canter_cli::{
     failure::{self, Exit, Failure},
-    units::us,
+    units::{measured, us},
 };
 use canter_io::Interface;
 use canter_measure::result::{Environment, Series};
@@ -159,8 +159,8 @@ fn cases(
         }
         Kind::Recording(plan) => {
             report(begin(&recording::interfaces(plan)?));
-            recording::measure(plan, known, &mut |number, what, one| {
-                report(case(number, format!("{what}: {}", outcome(&one)), RECORDING_WEIGHT, vec![one]));
+            recording::measure(plan, known, &mut |number, what, series| {
+                report(case(number, format!("{what}: {}", outcome(&series[0])), RECORDING_WEIGHT, series));
             })?;
         }
         Kind::Writes(plan) => {
@@ -173,7 +173,7 @@ fn cases(
         Kind::Throughput(plan) => {
             report(begin(&throughput::interfaces()?));
             throughput::measure(plan, known, &mut |number, what, series| {
-                report(case(number, what.to_owned(), RECORDING_WEIGHT, series));
+                report(case(number, format!("{what}: {}", outcome(&series[0])), RECORDING_WEIGHT, series));
             })?;
         }
         Kind::Missing(why) => return Err(Failure::unable(format!("{}: {why}", study.name))),
@@ -185,6 +185,11 @@ fn cases(
 fn outcome(series: &Series) -> String {
     if !series.unavailable.is_empty() {
         return format!("not measured: {}", series.unavailable);
+    }
+    if let Some(curve) = &series.curve {
+        let [against, value] = curve.points.last().copied().unwrap_or_default();
+        let value = measured(value, curve.decimals, &curve.unit);
+        return format!("{} of {against} {} {value}", curve.quantity, curve.against);
     }
     let figures = series.latency_ns.as_ref().map_or(String::new(), |latency| {
         format!("median {:.1} µs, worst {:.1}", us(latency.p50), us(latency.max))

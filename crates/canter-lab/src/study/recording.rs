@@ -2,11 +2,12 @@
 //! records all of them. What its file holds is compared with what the sources sent.
 
 mod buses;
+mod highest;
 mod program;
 mod recorder;
 
 use super::load_curve;
-use buses::{Buses, Sent};
+use buses::{Buses, Sent, Traffic};
 use canter_cli::failure::{self, Exit, Failure};
 use canter_io::Interface;
 use canter_measure::result::{Condition, Curve, Ledger, Lost, RECORDING, Series, Varied};
@@ -15,12 +16,14 @@ use recorder::{Assignment, Recorder};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// The plan of a study of recorders: the buses, their bit rates, and the recorders.
+/// The plan of a study of recorders: the buses, their bit rates, and the recorders. Without bit rates, the highest rate that a
+/// recorder keeps up with is searched.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordingPlan {
     pub buses: u32,
     /// The bit rates of all buses, in bit/s.
+    #[serde(default)]
     pub bitrates: Vec<u32>,
     /// The number of frames on each bus.
     pub frames: u64,
@@ -32,9 +35,9 @@ pub struct RecordingPlan {
     pub recorders: Vec<String>,
 }
 
-/// One recorder at one bit rate.
+/// One recorder at one bit rate, or, without one, at its highest rate.
 struct Case {
-    bitrate: u32,
+    bitrate: Option<u32>,
     recorder: &'static Recorder,
 }
 
@@ -54,88 +57,96 @@ impl RecordingPlan {
 
     /// The number of series of the plan.
     pub fn cases(&self) -> usize {
-        self.bitrates.len() * self.recorders.len()
+        self.bitrates.len().max(1) * self.recorders.len()
     }
 
     fn all(&self) -> impl Iterator<Item = Case> {
         let recorders = || self.recorders.iter().filter_map(|name| recorder::find(name).ok());
-        self.bitrates
-            .iter()
-            .flat_map(move |&bitrate| recorders().map(move |recorder| Case { bitrate, recorder }))
+        let searched = self.bitrates.is_empty().then_some(None);
+        let bitrates = self.bitrates.iter().copied().map(Some).chain(searched);
+        bitrates.flat_map(move |bitrate| recorders().map(move |recorder| Case { bitrate, recorder }))
     }
 }
 
 /// One bus, for the environment of the result.
 pub fn interfaces(plan: &RecordingPlan) -> failure::Result<Vec<Interface>> {
-    let buses = Buses::new(1, plan.bitrates.first().copied().unwrap_or_default())?;
+    let buses = Buses::new(1, plan.bitrates.first().copied().unwrap_or(highest::BITRATE))?;
     Ok(vec![Interface::find(&buses.nodes()[0])?])
 }
 
-/// Every recorder at every bit rate, but for the cases whose number is `known`.
+/// Every recorder at every bit rate or at its highest rate, but for the cases whose number is `known`.
 pub fn measure(
     plan: &RecordingPlan,
     known: &BTreeSet<usize>,
-    done: &mut dyn FnMut(usize, &str, Series),
+    done: &mut dyn FnMut(usize, &str, Vec<Series>),
 ) -> failure::Result<()> {
     for (number, case) in plan.all().enumerate().filter(|(number, _)| !known.contains(number)) {
-        let series = match record(plan, &case) {
-            Err(Failure { exit: Exit::Unable, message }) => {
-                Series::unavailable(case.recorder.name, condition(plan, &case), message)
-            }
-            recorded => recorded?,
+        let name = case.recorder.name;
+        let (rate, measured) = match case.bitrate {
+            Some(bitrate) => (format!("{bitrate} bit/s"), record(plan, case.recorder, bitrate)),
+            None => ("the highest rate".to_owned(), highest::measure(plan, case.recorder)),
         };
-        done(
-            number,
-            &format!("{} of {} buses at {} bit/s", case.recorder.name, plan.buses, case.bitrate),
-            series,
-        );
+        let series = match measured {
+            Err(Failure { exit: Exit::Unable, message }) => {
+                vec![Series::unavailable(name, condition(plan, case.bitrate.unwrap_or_default()), message)]
+            }
+            measured => measured?,
+        };
+        done(number, &format!("{name} of {} buses at {rate}", plan.buses), series);
     }
     Ok(())
 }
 
-fn condition(plan: &RecordingPlan, case: &Case) -> Condition {
+fn condition(plan: &RecordingPlan, bitrate: u32) -> Condition {
     Condition {
         traffic: "flood".to_owned(),
         load_percent: 100,
         frames: plan.frames * u64::from(plan.buses),
         len: plan.len.into(),
         variant: format!("{} buses", plan.buses),
-        varied: Some(Varied {
-            name: "bit rate".to_owned(),
-            unit: "bit/s".to_owned(),
-            value: case.bitrate.into(),
-        }),
+        varied: Some(Varied { name: "bit rate".to_owned(), unit: "bit/s".to_owned(), value: bitrate.into() }),
         instrument: "wire".to_owned(),
         ..Condition::default()
     }
 }
 
-fn record(plan: &RecordingPlan, case: &Case) -> failure::Result<Series> {
-    let name = case.recorder.name;
-    let buses = Buses::new(plan.buses, case.bitrate)?;
+/// What a recorder recorded of a run of the sources.
+struct Run {
+    sent: Sent,
+    ledger: Ledger,
+    /// The processor time of the recorder after the last frame.
+    behind_ns: u64,
+}
+
+fn run(plan: &RecordingPlan, recorder: &Recorder, bitrate: u32, traffic: &Traffic) -> failure::Result<Run> {
+    let name = recorder.name;
+    let buses = Buses::new(plan.buses, bitrate)?;
     let folder = tempfile::tempdir().map_err(|error| failed(name, format!("a folder: {error}")))?;
-    let file = folder.path().join(case.recorder.file);
+    let file = folder.path().join(recorder.file);
     let assignment = Assignment { nodes: buses.nodes(), file: &file, mebibytes: plan.memory };
-    let mut running = RunningRecorder::start(name, &case.recorder.words(&assignment)?, folder.path())?;
-    let sent = buses.flood(plan.frames, plan.len)?;
+    let mut running = RunningRecorder::start(name, &recorder.words(&assignment)?, folder.path())?;
+    let sent = buses.carry(traffic)?;
+    let before = running.busy();
     running.wait_until_idle()?;
+    let behind_ns = (running.busy() - before).as_nanos() as u64;
     let code = running.end()?;
-    if sent.wire.slips > 0 {
-        let slips = sent.wire.slips;
-        let why = format!("the machine is too slow for these buses: the wires waited {slips} times");
-        return Err(Failure::unable(why));
-    }
-    let received = recorder::frames_in(folder.path(), case.recorder)?;
-    let ledger = ledger(&sent, received);
-    (case.recorder.agrees)(code, &ledger).map_err(|why| failed(name, why))?;
-    Ok(Series {
-        method: name.to_owned(),
+    let ledger = ledger(&sent, recorder::frames_in(folder.path(), recorder)?);
+    (recorder.agrees)(code, &ledger).map_err(|why| failed(name, why))?;
+    Ok(Run { sent, ledger, behind_ns })
+}
+
+/// Records buses that are full at this bit rate.
+fn record(plan: &RecordingPlan, recorder: &Recorder, bitrate: u32) -> failure::Result<Vec<Series>> {
+    let traffic = Traffic { frames: plan.frames, len: plan.len, period_ns: 0 };
+    let Run { sent, ledger, .. } = run(plan, recorder, bitrate, &traffic)?;
+    Ok(vec![Series {
+        method: recorder.name.to_owned(),
         quantity: RECORDING.to_owned(),
-        condition: condition(plan, case),
+        condition: condition(plan, bitrate),
         ledger,
         wire: Some(sent.wire),
         ..Series::default()
-    })
+    }])
 }
 
 /// The losses by place: no recorder could receive what a controller's FIFO lost; the rest was lost in sockets and rings.

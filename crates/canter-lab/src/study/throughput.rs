@@ -2,19 +2,14 @@
 //! gateway keeps up with. One gateway has a route for each bus, and each route has the same rules.
 
 mod flows;
-mod processor;
 
 use super::rules::Rules;
 use crate::meter::sweep;
-use canter_cli::{
-    failure::{self, Exit, Failure},
-    units,
-};
+use canter_cli::failure::{self, Exit, Failure};
 use canter_io::Interface;
 use canter_measure::result::{Condition, Curve, Ledger, Lost, Series, WireKept};
 use canter_route::gateway::{child, kind::Method, table::paper_name};
-use flows::{BUSES_MAX, Carried, Flows, Load};
-use processor::Usage;
+use flows::{BUSES_MAX, Carried, Flows, Load, Usage};
 use serde::Deserialize;
 use std::{collections::BTreeSet, fs};
 
@@ -125,19 +120,9 @@ pub fn measure(
             }
             points => series(plan, &case, &points?),
         };
-        done(number, &format!("{}, {}: {}", case.method, case.rules, outcome(&series)), series);
+        done(number, &format!("{}, {}", case.method, case.rules), series);
     }
     Ok(())
-}
-
-/// The last point of the first curve, for the progress line.
-fn outcome(series: &[Series]) -> String {
-    let first = &series[0];
-    let last = |curve: &Curve| {
-        let [buses, value] = curve.points.last().copied().unwrap_or_default();
-        format!("{} of {buses} buses {}", curve.quantity, units::measured(value, curve.decimals, &curve.unit))
-    };
-    first.curve.as_ref().map_or_else(|| format!("not measured: {}", first.unavailable), last)
 }
 
 /// Measures between this number of buses: at the period of the plan, or at the shortest that the gateway keeps up with.

@@ -200,6 +200,29 @@ fn the_highest_rate_of_can_gw_is_that_of_the_wire() {
 
 #[test]
 #[ignore = "needs the lab: make test ONLY=study"]
+fn a_recorder_of_two_full_buses_has_every_frame_and_that_is_its_highest_rate() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let recording = |bitrates: &str| {
+        let lines = "buses = 2\nframes = 400\nlen = 8\nmemory = 5\nrecorders = [\"canter\"]\n";
+        let plan = format!("[recording]\n{lines}{bitrates}");
+        series(&inside(&study_of(&folder, "recording", "wire", &plan)))
+    };
+    let [full] = &recording("bitrates = [1_000_000]\n")[..] else { panic!("one bit rate is one series") };
+    assert_eq!((&full["ledger"]["received"], &full["ledger"]["lost"]["socket"]), (&800.into(), &0.into()));
+
+    let searched = recording("");
+    let point =
+        |one: &Value| one["curve"]["points"][0].as_array().unwrap().iter().map(Value::as_u64).collect();
+    let [rate, cost, timers] = [0, 1, 2].map(|at| -> Vec<_> { point(&searched[at]) });
+    // A frame of 8 random bytes takes 111 bits and those that are stuffed.
+    assert!(rate[0] == Some(2) && rate[1].is_some_and(|rate| (7_000..9_000).contains(&rate)), "{rate:?}");
+    assert!(cost[1].is_some_and(|ns| (1_000..50_000).contains(&ns)), "{cost:?}");
+    assert!(timers[1].is_some_and(|ns| (100..5_000).contains(&ns)), "{timers:?}");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=study"]
 fn the_stick_is_written_beside_the_gateway_and_not_mounted_afterwards() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();

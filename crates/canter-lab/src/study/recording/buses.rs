@@ -2,7 +2,10 @@
 
 use crate::{
     meter::syscalls,
-    study::nodes::{self, Nodes},
+    study::{
+        nodes::{self, Nodes},
+        processor::Moment,
+    },
 };
 use canter_cli::failure;
 use canter_io::{
@@ -13,19 +16,38 @@ use canter_measure::result::WireKept;
 
 /// The period at which canter checks whether the sources have ended.
 const CHECK_PERIOD_NS: u64 = 20_000_000;
+/// The time from the command to the first frame of periodic traffic, in which all sources are started.
+const AHEAD_NS: u64 = 30_000_000;
 
 pub struct Buses(Nodes);
 
-/// The number of frames that the sources sent, and how the wires kept their time.
-#[derive(Default)]
+/// What the source of each bus sends: frames of random data.
+pub struct Traffic {
+    pub frames: u64,
+    pub len: u8,
+    /// The time between two frames of a bus, in ns; 0: back to back.
+    pub period_ns: u64,
+}
+
+/// What the sources sent, how the wires kept their time, and what it took.
 pub struct Sent {
     pub frames: u64,
     pub wire: WireKept,
+    pub lasted_ns: u64,
+    /// The time in which the processors were not idle, from the first frame to the last.
+    pub busy_ns: u64,
+    /// The part of that which the wires' timers took.
+    pub timers_ns: u64,
 }
 
 impl Buses {
+    /// Makes `count` buses. None of them waits for a machine that is late, as no real bus would.
     pub fn new(count: u32, bitrate: u32) -> failure::Result<Self> {
-        Nodes::new("full", count, bitrate).map(Self)
+        let nodes = Nodes::new("full", count, bitrate)?;
+        for bus in nodes.names() {
+            wire::set_slip(bus, u64::MAX)?;
+        }
+        Ok(Self(nodes))
     }
 
     /// The names of the nodes; each bus has that of its node.
@@ -33,28 +55,46 @@ impl Buses {
         self.0.names()
     }
 
-    /// Sends this many frames of random data on each bus, back to back, and waits until all have been sent.
-    pub fn flood(&self, frames: u64, len: u8) -> failure::Result<Sent> {
-        for (seed, bus) in (1..).zip(self.nodes()) {
-            let source = Source {
-                frame: syscalls::frame(len)?, // the data will be random
-                pace: Pace::Always,
-                count: Some(u32::try_from(frames).unwrap_or(u32::MAX)),
-                random: Random { data: true, seed: Some(seed), ..Random::default() },
-                ..Source::default()
-            };
-            wire::start(bus, &source)?;
-        }
-        let mut sent = Sent::default();
+    /// Sends frames on every bus, and waits until all have been sent.
+    pub fn carry(&self, traffic: &Traffic) -> failure::Result<Sent> {
+        let begin_ns = self.start(traffic)?;
+        clock::sleep_until_ns(begin_ns);
+        let begun = Moment::now()?;
+        // Asking the wires takes time of the processor that is measured.
+        clock::sleep_until_ns(begin_ns + traffic.frames * traffic.period_ns);
+        let (mut frames, mut wire, mut timers_ns) = (0, WireKept::default(), 0);
         for bus in self.nodes() {
             let mut state = wire::bus(bus)?;
             while state.source.running {
                 clock::sleep_until_ns(clock::monotonic_ns() + CHECK_PERIOD_NS);
                 state = wire::bus(bus)?;
             }
-            sent.frames += state.source.sent;
-            nodes::add(&mut sent.wire, &state.stats);
+            frames += state.source.sent;
+            timers_ns += state.stats.callback_ns;
+            nodes::add(&mut wire, &state.stats);
         }
-        Ok(sent)
+        let ended = Moment::now()?;
+        let (lasted_ns, busy_ns) = (ended.since_ns(&begun), ended.busy_ns_since(&begun));
+        Ok(Sent { frames, wire, lasted_ns, busy_ns, timers_ns })
+    }
+
+    /// Starts all sources, and returns when the first frame is sent. The buses take turns when each has a period.
+    fn start(&self, traffic: &Traffic) -> failure::Result<u64> {
+        let begin_ns = clock::monotonic_ns() + if traffic.period_ns > 0 { AHEAD_NS } else { 0 };
+        let turn_ns = traffic.period_ns / self.nodes().len() as u64;
+        for (at, bus) in (0..).zip(self.nodes()) {
+            let pace = if traffic.period_ns > 0 { Pace::Period(traffic.period_ns) } else { Pace::Always };
+            let first_ns = begin_ns + at * turn_ns;
+            let source = Source {
+                frame: syscalls::frame(traffic.len)?, // the data will be random
+                pace,
+                count: Some(u32::try_from(traffic.frames).unwrap_or(u32::MAX)),
+                delay_ns: (traffic.period_ns > 0).then(|| first_ns.saturating_sub(clock::monotonic_ns())),
+                random: Random { data: true, seed: Some(at + 1), ..Random::default() },
+                ..Source::default()
+            };
+            wire::start(bus, &source)?;
+        }
+        Ok(begin_ns)
     }
 }

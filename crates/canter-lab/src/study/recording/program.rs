@@ -98,7 +98,7 @@ impl RunningRecorder {
     }
 
     /// The processor time of all threads of the recorder.
-    fn busy(&self) -> Duration {
+    pub fn busy(&self) -> Duration {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
         let of_thread = |thread: fs::DirEntry| {
             let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;

@@ -1,8 +1,10 @@
 //! Flows: input buses whose sources send evenly in turn, output buses that a running source acknowledges without a node, and
 //! the taps of all, which say what became of each frame.
 
-use super::processor::{Moment, Usage};
-use crate::study::nodes::{self, Nodes};
+use crate::study::{
+    nodes::{self, Nodes},
+    processor::Moment,
+};
 use canter_cli::failure;
 use canter_io::{
     BitRate, Frame, clock,
@@ -34,6 +36,13 @@ pub struct Flows {
     inputs: Nodes,
     outputs: Nodes,
     share: usize,
+}
+
+/// Whether a run measures the processors' time, which takes as long again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    Measured,
+    Ignored,
 }
 
 /// What the sources send.

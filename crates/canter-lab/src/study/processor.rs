@@ -7,13 +7,6 @@ use std::fs;
 
 const LIST: &str = "/proc/timer_list";
 
-/// Whether a run measures the processors' time, which takes as long again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Usage {
-    Measured,
-    Ignored,
-}
-
 /// A moment: the clock, and the processors' idle time since the boot.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
