@@ -11,4 +11,3 @@ pub mod session;
 pub mod stage;
 pub mod symbols;
 pub mod window;
-pub mod work;

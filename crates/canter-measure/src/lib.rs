@@ -13,3 +13,4 @@ pub mod result;
 pub mod statistics;
 pub mod timeline;
 pub mod verdicts;
+pub mod work;

@@ -6,6 +6,7 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
+use crate::work::{Times, Work};
 use canter_cli::{
     failure::{self, Failure},
     trouble,
@@ -307,16 +308,9 @@ pub struct Stages {
 pub struct Model {
     /// The board's name: `cortex-a72`.
     pub board: String,
-    /// The time of an instruction whose code and data are in the first caches.
-    pub instruction_ps: u64,
-    /// What a miss adds that the second cache has.
-    pub second_ps: u64,
-    /// What a miss adds that it has not.
-    pub memory_ps: u64,
-    /// The time of a read or write of a register of a device.
-    pub register_ps: u64,
-    /// What an entry into the kernel adds to its instructions.
-    pub entry_ps: u64,
+    /// What the board takes.
+    #[serde(flatten)]
+    pub times: Times,
     /// The latency of the frame that is the median by the model, without the instrument's part.
     pub median_frame_ns: u64,
     /// The stages of that frame that are not empty.
@@ -330,18 +324,9 @@ pub struct ModelStage {
     pub name: String,
     /// The sum of what the counts below take; of `idle` also the time in which nothing was executed.
     pub time_ns: u64,
-    /// Instructions.
-    pub instructions: u64,
-    /// Misses of the first cache for code.
-    pub code_misses: u64,
-    /// Misses of the first cache for data.
-    pub data_misses: u64,
-    /// Misses of both that the second cache did not have either.
-    pub memory: u64,
-    /// Reads and writes of registers of devices.
-    pub registers: u64,
-    /// Entries into the kernel: system calls, interrupts, exceptions.
-    pub entries: u64,
+    /// What was executed.
+    #[serde(flatten)]
+    pub work: Work,
 }
 
 /// The receptions of frames: from the arrival at the gateway's controller until the gateway's program runs, without what the

@@ -7,8 +7,8 @@
 use super::{
     stage::{ALL, MARKS, Mark, STAGES, Stage},
     window::{CLOCK, Count, Event, FRAME, SEND, USER, Window},
-    work::Work,
 };
+use canter_measure::work::Work;
 
 /// A frame of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,11 @@
 use super::{
     account::End,
     stage::{ALL, Stage},
-    work::Work,
 };
-use canter_measure::result::{Model, ModelStage};
+use canter_measure::{
+    result::{Model, ModelStage},
+    work::{Times, Work},
+};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
@@ -33,14 +35,7 @@ pub struct Parameters {
     pub code: Cache,
     pub data: Cache,
     pub second: Option<Cache>,
-    /// The time of an instruction whose code and data are in the first caches.
-    pub instruction_ps: u64,
-    /// What is added by a miss of a first cache that the second has.
-    pub second_ps: u64,
-    /// What is added by a miss that memory, or a third cache, answers.
-    pub memory_ps: u64,
-    pub register_ps: u64,
-    pub entry_ps: u64,
+    pub times: Times,
 }
 
 impl Board {
@@ -65,31 +60,37 @@ impl Board {
                 code: Cache(16 * KIB, 4, 32),
                 data: Cache(16 * KIB, 4, 32),
                 second: None,
-                instruction_ps: 3_000,
-                second_ps: 0,
-                memory_ps: 120_000,
-                register_ps: 200_000,
-                entry_ps: 250_000,
+                times: Times {
+                    instruction_ps: 3_000,
+                    second_ps: 0,
+                    memory_ps: 120_000,
+                    register_ps: 200_000,
+                    entry_ps: 250_000,
+                },
             },
             Self::CortexA72 => Parameters {
                 code: Cache(48 * KIB, 3, 64),
                 data: Cache(32 * KIB, 2, 64),
                 second: Some(Cache(1024 * KIB, 16, 64)),
-                instruction_ps: 600,
-                second_ps: 10_000,
-                memory_ps: 120_000,
-                register_ps: 150_000,
-                entry_ps: 100_000,
+                times: Times {
+                    instruction_ps: 600,
+                    second_ps: 10_000,
+                    memory_ps: 120_000,
+                    register_ps: 150_000,
+                    entry_ps: 100_000,
+                },
             },
             Self::Desktop => Parameters {
                 code: Cache(32 * KIB, 8, 64),
                 data: Cache(48 * KIB, 12, 64),
                 second: Some(Cache(2048 * KIB, 16, 64)),
-                instruction_ps: 100,
-                second_ps: 3_500,
-                memory_ps: 20_000,
-                register_ps: 500_000,
-                entry_ps: 50_000,
+                times: Times {
+                    instruction_ps: 100,
+                    second_ps: 3_500,
+                    memory_ps: 20_000,
+                    register_ps: 500_000,
+                    entry_ps: 50_000,
+                },
             },
         }
     }
@@ -104,24 +105,9 @@ impl Board {
         caches.into_iter().filter_map(argument).collect()
     }
 
-    /// The time that this work takes, in ps.
-    fn time_ps(self, work: &Work) -> u64 {
-        let its = self.parameters();
-        let second = (work.code_misses + work.data_misses).saturating_sub(work.memory);
-        [
-            (work.instructions, its.instruction_ps),
-            (second, its.second_ps),
-            (work.memory, its.memory_ps),
-            (work.registers, its.register_ps),
-            (work.entries, its.entry_ps),
-        ]
-        .into_iter()
-        .fold(0, |sum, (count, each_ps)| sum.saturating_add(count.saturating_mul(each_ps)))
-    }
-
     /// The time that this work takes, in whole ns.
     pub fn time_ns(self, work: &Work) -> u64 {
-        self.time_ps(work).div_ceil(1000)
+        self.parameters().times.total_ps(work).div_ceil(1000)
     }
 
     /// The frame that is the median on this board; `None` when none arrived.
@@ -130,15 +116,9 @@ impl Board {
         ends.sort_by_key(|(way_ns, _)| *way_ns);
         let (median_frame_ns, median) = *ends.get(ends.len().checked_sub(1)? / 2)?;
         let stages = ALL.iter().map(|stage| self.stage(*stage, median)).filter(|stage| stage.time_ns > 0);
-        let Parameters { instruction_ps, second_ps, memory_ps, register_ps, entry_ps, .. } =
-            self.parameters();
         Some(Model {
             board: self.name().to_owned(),
-            instruction_ps,
-            second_ps,
-            memory_ps,
-            register_ps,
-            entry_ps,
+            times: self.parameters().times,
             median_frame_ns,
             stages: stages.collect(),
         })
@@ -153,35 +133,13 @@ impl Board {
     fn stage(self, stage: Stage, end: &End) -> ModelStage {
         let work = end.work[stage as usize - 1];
         let waited_ns = if stage == Stage::Idle { end.waited_ns } else { 0 };
-        let Work { instructions, code_misses, data_misses, memory, registers, entries } = work;
-        ModelStage {
-            name: stage.name().to_owned(),
-            time_ns: self.time_ns(&work) + waited_ns,
-            instructions,
-            code_misses,
-            data_misses,
-            memory,
-            registers,
-            entries,
-        }
+        ModelStage { name: stage.name().to_owned(), time_ns: self.time_ns(&work) + waited_ns, work }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_time_is_the_sum_of_what_was_counted() {
-        let work = Work::from_counts([7, 3, 2, 1, 4, 5]);
-        let its = Board::Desktop.parameters();
-        let expected = 7 * its.instruction_ps
-            + 4 * its.second_ps
-            + its.memory_ps
-            + 4 * its.register_ps
-            + 5 * its.entry_ps;
-        assert_eq!(Board::Desktop.time_ps(&work), expected);
-    }
 
     #[test]
     fn the_median_frame_is_the_boards_and_leaves_the_instrument_out() {
@@ -193,7 +151,7 @@ mod tests {
         };
         // In instructions the third is the slowest, on the board the second.
         let model = Board::CortexA72.model(&[way(100, 1, 0), way(90, 9, 0), way(200, 1, 9999)]).unwrap();
-        let its = Board::CortexA72.parameters();
+        let its = Board::CortexA72.parameters().times;
         let expected_ns = 1000 + (200 * its.instruction_ps + its.memory_ps) / 1000;
         assert_eq!((model.median_frame_ns, model.board.as_str()), (expected_ns, "cortex-a72"));
         let names: Vec<_> = model.stages.iter().map(|stage| stage.name.as_str()).collect();

@@ -8,10 +8,10 @@ use super::{
     stage::{ALL, Stage},
     symbols::Symbol,
     window::{Executed, Window},
-    work::Work,
 };
 use canter_cli::failure::{self, Failure};
 use canter_io::clock;
+use canter_measure::work::Work;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -249,6 +249,9 @@ mod tests {
         let on_board =
             Row::new(String::new(), Work { instructions: 3, memory: 2, ..Work::default() }, Some(board));
         let its = board.parameters();
-        assert_eq!(on_board.time_ns, Some((3 * its.instruction_ps + 2 * its.memory_ps).div_ceil(1000)));
+        assert_eq!(
+            on_board.time_ns,
+            Some((3 * its.times.instruction_ps + 2 * its.times.memory_ps).div_ceil(1000))
+        );
     }
 }

@@ -1,9 +1,7 @@
 //! What the analyzer has seen between the opening and the closing of a window.
 
-use super::{
-    stage::STAGES,
-    work::{COUNTS, Work},
-};
+use super::stage::STAGES;
+use canter_measure::work::{COUNTS, Work};
 
 /// The first line of a result: the version of the protocol.
 const VERSION: &str = "canter analyzer 3";

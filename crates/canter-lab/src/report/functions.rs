@@ -140,7 +140,7 @@ fn rows(profile: &Profile) -> Vec<(String, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyzer::work::Work;
+    use canter_measure::work::Work;
 
     fn profile(functions: &[(&str, u64)]) -> Profile {
         let row = |&(name, instructions): &(&str, u64)| Row {

@@ -126,12 +126,12 @@ fn on_board(out: &mut String, series: &Series, model: &Model, ink: Ink) {
         let (letter, style) = ALL.into_iter().find(|one| one.name() == stage.name).map_or((' ', PLAIN), look);
         let [time, instructions, code, data, memory, registers, entries] = [
             stage.time_ns,
-            stage.instructions,
-            stage.code_misses,
-            stage.data_misses,
-            stage.memory,
-            stage.registers,
-            stage.entries,
+            stage.work.instructions,
+            stage.work.code_misses,
+            stage.work.data_misses,
+            stage.work.memory,
+            stage.work.registers,
+            stage.work.entries,
         ]
         .map(|count| (grouped(count), PLAIN));
         let (letter, name) = ((letter.to_string(), style), (stage.name.clone(), PLAIN));
