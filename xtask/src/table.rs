@@ -95,19 +95,19 @@ pub const SCRIPTS: &[Script] = &[
     // What judges times is python::times', in the virtual clock.
     Script {
         name: "python::back_end",
-        command: r#"exec "$CANTER" lab --quiet --canchar virtual,3 -- python/tests/lab.sh "$ROOT/target/python-can" \
+        command: r#"cd python && exec "$CANTER" lab --quiet --canchar virtual,3 -- tests/lab.sh "$ROOT/target/python-can" \
             "$ROOT/python/tests/test_bus.py" "$ROOT/python/tests/test_readme.py" -k 'not duration and not timestamp'"#,
         ..BACK_END
     },
     Script {
         name: "python::devices",
-        command: r#"exec "$CANTER" lab --quiet --canchar virtual,3 -- python/tests/lab.sh "$ROOT/target/python-can" \
+        command: r#"cd python && exec "$CANTER" lab --quiet --canchar virtual,3 -- tests/lab.sh "$ROOT/target/python-can" \
             "$ROOT/python/tests/test_devices.py" "$ROOT/python/tests/test_lifetime.py" -k 'not duration and not timestamp'"#,
         ..BACK_END
     },
     Script {
         name: "python::times",
-        command: r#"exec "$CANTER" lab --quiet --clock virtual --canchar virtual,3 -- python/tests/lab.sh \
+        command: r#"cd python && exec "$CANTER" lab --quiet --clock virtual --canchar virtual,3 -- tests/lab.sh \
             "$ROOT/target/python-can" "$ROOT/python/tests" -k 'duration or timestamp'"#,
         ..BACK_END_ALL
     },
@@ -122,20 +122,20 @@ pub const SCRIPTS: &[Script] = &[
     // python-can's own tests on the back-end.
     Script {
         name: "python::suite",
-        command: r#"exec "$CANTER" lab --quiet -- python/tests/lab.sh "$ROOT/target/python-can" -p as_socketcan test/back2back_test.py \
+        command: r#"cd python && exec "$CANTER" lab --quiet -- tests/lab.sh "$ROOT/target/python-can" -p as_socketcan test/back2back_test.py \
             test/test_socketcan_loopback.py -k 'SocketCan and not duration and not timestamp'"#,
         ..BACK_END_ALL
     },
     Script {
         name: "python::suite_times",
-        command: r#"exec "$CANTER" lab --quiet --clock virtual -- python/tests/lab.sh "$ROOT/target/python-can" -p as_socketcan \
+        command: r#"cd python && exec "$CANTER" lab --quiet --clock virtual -- tests/lab.sh "$ROOT/target/python-can" -p as_socketcan \
             test/test_cyclic_socketcan.py test/back2back_test.py -k 'Cyclic or SocketCan and (duration or timestamp)'"#,
         ..BACK_END_ALL
     },
     // A minute of lost interfaces under threads that receive, send and ask; a few seconds of it are in python::devices.
     Script {
         name: "python::stress",
-        command: r#"exec "$CANTER" lab --quiet --timeout 1h -- env CANTER_STRESS_ROUNDS=60 python/tests/lab.sh "$ROOT/target/python-can" \
+        command: r#"cd python && exec "$CANTER" lab --quiet --timeout 1h -- env CANTER_STRESS_ROUNDS=60 tests/lab.sh "$ROOT/target/python-can" \
             "$ROOT/python/tests" -k notifier_senders"#,
         limit_s: 3700,
         ..BACK_END_ALL

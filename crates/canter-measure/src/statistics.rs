@@ -125,8 +125,13 @@ pub fn shift(a: &[f64], b: &[f64]) -> Option<Estimate> {
     differences.sort_by(f64::total_cmp);
     let cut = rank_cut(a.len(), b.len())?;
     let n = differences.len();
-    let value = (differences[(n - 1) / 2] + differences[n / 2]) / 2.0;
-    Some(Estimate { value, low: differences[cut], high: differences[n - 1 - cut] })
+    Some(Estimate { value: middle(&differences)?, low: differences[cut], high: differences[n - 1 - cut] })
+}
+
+/// The median of sorted values; `None` without any.
+pub fn middle(sorted: &[f64]) -> Option<f64> {
+    let upper = sorted.get(sorted.len() / 2)?;
+    Some((sorted[(sorted.len() - 1) / 2] + upper) / 2.0)
 }
 
 /// The median of a few ratios with the interval of the sign test; `None` below six.
@@ -145,8 +150,7 @@ pub fn median(values: &[f64]) -> Option<Estimate> {
         chance *= (n - k) as f64 / (k + 1) as f64;
     }
     let cut = cut?;
-    let value = (values[(n - 1) / 2] + values[n / 2]) / 2.0;
-    Some(Estimate { value, low: values[cut], high: values[n - 1 - cut] })
+    Some(Estimate { value: middle(&values)?, low: values[cut], high: values[n - 1 - cut] })
 }
 
 /// How many of the sorted differences to leave out at each end for a probability of at most 2.5 % beyond it.

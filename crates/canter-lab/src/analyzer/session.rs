@@ -208,12 +208,17 @@ fn remove(name: &str) -> failure::Result<()> {
 /// Refuses what would end another process's windows: a program that `canter lab --profile` runs is the usual one.
 fn refuse_another_user() -> failure::Result<()> {
     let Ok(user) = fs::read_to_string(file(USER)) else { return Ok(()) };
-    if user == std::process::id().to_string() || !Path::new("/proc").join(&user).exists() {
+    if user == std::process::id().to_string() || !runs(&user) {
         return Ok(());
     }
     Err(Failure::unable(format!(
         "analyzer: process {user} uses it (canter lab --profile? --analyzer leaves it to a measurement)"
     )))
+}
+
+/// Whether the process of this number has not ended. One that has, and that nobody has waited for, has no program any more.
+fn runs(process: &str) -> bool {
+    Path::new("/proc").join(process).join("exe").read_link().is_ok()
 }
 
 /// The functions of the kernel that runs.
@@ -254,6 +259,18 @@ fn processors() -> failure::Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_runs_no_more_before_anyone_has_waited_for_it() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let status = format!("/proc/{}/stat", child.id());
+        while !fs::read_to_string(&status).unwrap().contains(") Z ") {
+            std::thread::yield_now();
+        }
+        assert!(!runs(&child.id().to_string()));
+        assert!(runs(&std::process::id().to_string()));
+        child.wait().unwrap();
+    }
 
     #[test]
     fn the_code_of_a_program_is_what_it_may_execute() {

@@ -8,6 +8,7 @@ mod measured;
 
 use super::rules::Rules;
 use canter_cli::failure::{self, Failure};
+use canter_measure::statistics;
 pub use comparison::Comparison;
 pub use measured::Measured;
 use measured::{Boot, Selector};
@@ -222,8 +223,7 @@ fn is_kernel(kernel: &str, wanted: &str) -> bool {
 /// The median, of an even number the mean of both in the middle.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    let n = values.len();
-    (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
+    statistics::middle(&values)
 }
 
 /// The largest less the smallest.
