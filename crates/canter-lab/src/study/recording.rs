@@ -88,7 +88,7 @@ pub fn measure(
         };
         let series = match measured {
             Err(Failure { exit: Exit::Unable, message }) => {
-                vec![Series::unavailable(name, condition(plan, case.bitrate.unwrap_or_default()), message)]
+                vec![Series::unavailable(name, condition(plan, case.bitrate), message)]
             }
             measured => measured?,
         };
@@ -97,14 +97,17 @@ pub fn measure(
     Ok(())
 }
 
-fn condition(plan: &RecordingPlan, bitrate: u32) -> Condition {
+/// The condition of full buses of this bit rate; without one, of buses at a rate that is searched.
+fn condition(plan: &RecordingPlan, bitrate: Option<u32>) -> Condition {
+    let varied =
+        |value: u32| Varied { name: "bit rate".to_owned(), unit: "bit/s".to_owned(), value: value.into() };
     Condition {
-        traffic: "flood".to_owned(),
-        load_percent: 100,
+        traffic: bitrate.map_or("", |_| "flood").to_owned(),
+        load_percent: if bitrate.is_some() { 100 } else { 0 },
         frames: plan.frames * u64::from(plan.buses),
         len: plan.len.into(),
         variant: format!("{} buses", plan.buses),
-        varied: Some(Varied { name: "bit rate".to_owned(), unit: "bit/s".to_owned(), value: bitrate.into() }),
+        varied: bitrate.map(varied),
         instrument: "wire".to_owned(),
         ..Condition::default()
     }
@@ -128,7 +131,7 @@ fn run(plan: &RecordingPlan, recorder: &Recorder, bitrate: u32, traffic: &Traffi
     let sent = buses.carry(traffic)?;
     let before = running.busy();
     running.wait_until_idle()?;
-    let behind_ns = (running.busy() - before).as_nanos() as u64;
+    let behind_ns = running.busy().saturating_sub(before).as_nanos() as u64;
     let code = running.end()?;
     let ledger = ledger(&sent, recorder::frames_in(folder.path(), recorder)?);
     (recorder.agrees)(code, &ledger).map_err(|why| failed(name, why))?;
@@ -142,7 +145,7 @@ fn record(plan: &RecordingPlan, recorder: &Recorder, bitrate: u32) -> failure::R
     Ok(vec![Series {
         method: recorder.name.to_owned(),
         quantity: RECORDING.to_owned(),
-        condition: condition(plan, bitrate),
+        condition: condition(plan, Some(bitrate)),
         ledger,
         wire: Some(sent.wire),
         ..Series::default()

@@ -78,7 +78,7 @@ impl Buses {
         Ok(Sent { frames, wire, lasted_ns, busy_ns, timers_ns })
     }
 
-    /// Starts all sources, and returns when the first frame is sent. The buses take turns when each has a period.
+    /// Starts all sources, and returns the time of the first frame. The buses take turns when each has a period.
     fn start(&self, traffic: &Traffic) -> failure::Result<u64> {
         let begin_ns = clock::monotonic_ns() + if traffic.period_ns > 0 { AHEAD_NS } else { 0 };
         let turn_ns = traffic.period_ns / self.nodes().len() as u64;

@@ -4,7 +4,7 @@ use super::{RecordingPlan, Run, buses::Traffic, condition, recorder::Recorder, r
 use crate::meter::{sweep, syscalls};
 use canter_cli::failure;
 use canter_io::BitRate;
-use canter_measure::result::{Condition, Curve, Series};
+use canter_measure::result::{Curve, Series};
 use canter_route::traffic::template;
 
 /// The bit rate of buses whose frames have a period.
@@ -37,10 +37,9 @@ pub fn measure(plan: &RecordingPlan, recorder: &Recorder) -> failure::Result<Vec
         (of_half("processor time of a frame"), "ns", all_ns.saturating_sub(timers_ns)),
         (of_half("time of a frame in the wires' timers"), "ns", timers_ns),
     ];
-    let condition = Condition { varied: None, load_percent: 0, traffic: String::new(), ..condition(plan, 0) };
     let series = |(quantity, unit, value): (String, &str, u64)| Series {
         method: recorder.name.to_owned(),
-        condition: condition.clone(),
+        condition: condition(plan, None),
         curve: Some(curve(quantity, unit, [plan.buses.into(), value])),
         ledger: half.ledger,
         wire: Some(half.sent.wire),

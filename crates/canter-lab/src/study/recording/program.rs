@@ -68,7 +68,7 @@ impl RunningRecorder {
             }
             thread::sleep(CHECK_PERIOD);
             let now = self.busy();
-            if (now - before).as_secs_f64() > BUSY_SHARE * CHECK_PERIOD.as_secs_f64() {
+            if now.saturating_sub(before).as_secs_f64() > BUSY_SHARE * CHECK_PERIOD.as_secs_f64() {
                 since = Instant::now();
             }
             before = now;
@@ -97,7 +97,7 @@ impl RunningRecorder {
         Ok(ended.is_some())
     }
 
-    /// The processor time of all threads of the recorder.
+    /// The processor time of all threads of the recorder; less when one of them has ended.
     pub fn busy(&self) -> Duration {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
         let of_thread = |thread: fs::DirEntry| {
