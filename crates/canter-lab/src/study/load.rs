@@ -4,6 +4,7 @@
 mod cpu;
 mod disk;
 mod ethernet;
+mod processes;
 mod row;
 mod table;
 mod usb_stick;
