@@ -27,17 +27,19 @@ pub struct RecordingPlan {
     pub bitrates: Vec<u32>,
     /// The number of frames on each bus.
     pub frames: u64,
-    /// The number of bytes of random data in each frame.
-    pub len: u8,
+    /// The numbers of bytes of random data in each frame.
+    pub lens: Vec<u8>,
     /// The memory in which frames may wait for the recorder, in the kernel and in its own queues together, in MiB.
     pub memory: u32,
     /// The names of the recorders.
     pub recorders: Vec<String>,
 }
 
-/// One recorder at one bit rate, or, without one, at its highest rate.
+/// One recorder of frames of this length at one bit rate, or, without one, at its highest rate.
+#[derive(Clone, Copy)]
 struct Case {
     bitrate: Option<u32>,
+    len: u8,
     recorder: &'static Recorder,
 }
 
@@ -46,8 +48,9 @@ impl RecordingPlan {
         self.recorders.iter().try_for_each(|name| recorder::find(name).map(drop))?;
         // A MiB for each bus is the least that dumpcap takes, and five the least of which canter has a part for its queue.
         let least = self.buses.max(5);
-        let within = (1..=64).contains(&self.buses) && (least..=1024).contains(&self.memory) && self.len <= 8;
-        if !within || self.bitrates.contains(&0) {
+        let within = (1..=64).contains(&self.buses) && (least..=1024).contains(&self.memory);
+        let lens = !self.lens.is_empty() && self.lens.iter().all(|&len| len <= 8);
+        if !within || !lens || self.bitrates.contains(&0) {
             return Err(format!(
                 "[recording]: 1…64 buses, {least}…1024 MiB (one for each bus), at most 8 bytes, bit rates above 0"
             ));
@@ -57,14 +60,15 @@ impl RecordingPlan {
 
     /// The number of series of the plan.
     pub fn cases(&self) -> usize {
-        self.bitrates.len().max(1) * self.recorders.len()
+        self.bitrates.len().max(1) * self.lens.len() * self.recorders.len()
     }
 
     fn all(&self) -> impl Iterator<Item = Case> {
         let recorders = || self.recorders.iter().filter_map(|name| recorder::find(name).ok());
         let searched = self.bitrates.is_empty().then_some(None);
         let bitrates = self.bitrates.iter().copied().map(Some).chain(searched);
-        bitrates.flat_map(move |bitrate| recorders().map(move |recorder| Case { bitrate, recorder }))
+        let buses = bitrates.flat_map(|bitrate| self.lens.iter().map(move |&len| (bitrate, len)));
+        buses.flat_map(move |(bitrate, len)| recorders().map(move |recorder| Case { bitrate, len, recorder }))
     }
 }
 
@@ -83,29 +87,33 @@ pub fn measure(
     for (number, case) in plan.all().enumerate().filter(|(number, _)| !known.contains(number)) {
         let name = case.recorder.name;
         let (rate, measured) = match case.bitrate {
-            Some(bitrate) => (format!("{bitrate} bit/s"), record(plan, case.recorder, bitrate)),
-            None => ("the highest rate".to_owned(), highest::measure(plan, case.recorder)),
+            Some(bitrate) => (format!("{bitrate} bit/s"), record(plan, case, bitrate)),
+            None => ("the highest rate".to_owned(), highest::measure(plan, case)),
         };
         let series = match measured {
             Err(Failure { exit: Exit::Unable, message }) => {
-                vec![Series::unavailable(name, condition(plan, case.bitrate), message)]
+                vec![Series::unavailable(name, condition(plan, case), message)]
             }
             measured => measured?,
         };
-        done(number, &format!("{name} of {} buses at {rate}", plan.buses), series);
+        done(
+            number,
+            &format!("{name} of {} buses, {} bytes a frame, at {rate}", plan.buses, case.len),
+            series,
+        );
     }
     Ok(())
 }
 
-/// The condition of full buses of this bit rate; without one, of buses at a rate that is searched.
-fn condition(plan: &RecordingPlan, bitrate: Option<u32>) -> Condition {
+/// The condition of full buses of the case's bit rate; without one, of buses at a rate that is searched.
+fn condition(plan: &RecordingPlan, Case { bitrate, len, .. }: Case) -> Condition {
     let varied =
         |value: u32| Varied { name: "bit rate".to_owned(), unit: "bit/s".to_owned(), value: value.into() };
     Condition {
         traffic: bitrate.map_or("", |_| "flood").to_owned(),
         load_percent: if bitrate.is_some() { 100 } else { 0 },
         frames: plan.frames * u64::from(plan.buses),
-        len: plan.len.into(),
+        len: len.into(),
         variant: format!("{} buses", plan.buses),
         varied: bitrate.map(varied),
         instrument: "wire".to_owned(),
@@ -139,13 +147,13 @@ fn run(plan: &RecordingPlan, recorder: &Recorder, bitrate: u32, traffic: &Traffi
 }
 
 /// Records buses that are full at this bit rate.
-fn record(plan: &RecordingPlan, recorder: &Recorder, bitrate: u32) -> failure::Result<Vec<Series>> {
-    let traffic = Traffic { frames: plan.frames, len: plan.len, period_ns: 0 };
-    let Run { sent, ledger, .. } = run(plan, recorder, bitrate, &traffic)?;
+fn record(plan: &RecordingPlan, case: Case, bitrate: u32) -> failure::Result<Vec<Series>> {
+    let traffic = Traffic { frames: plan.frames, len: case.len, period_ns: 0 };
+    let Run { sent, ledger, .. } = run(plan, case.recorder, bitrate, &traffic)?;
     Ok(vec![Series {
-        method: recorder.name.to_owned(),
+        method: case.recorder.name.to_owned(),
         quantity: RECORDING.to_owned(),
-        condition: condition(plan, Some(bitrate)),
+        condition: condition(plan, case),
         ledger,
         wire: Some(sent.wire),
         ..Series::default()

@@ -203,15 +203,18 @@ fn the_highest_rate_of_can_gw_is_that_of_the_wire() {
 fn a_recorder_of_two_full_buses_has_every_frame_and_that_is_its_highest_rate() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let recording = |bitrates: &str| {
-        let lines = "buses = 2\nframes = 400\nlen = 8\nmemory = 5\nrecorders = [\"canter\"]\n";
-        let plan = format!("[recording]\n{lines}{bitrates}");
+    let recording = |lines: &str| {
+        let common = "buses = 2\nframes = 400\nmemory = 5\nrecorders = [\"canter\"]\n";
+        let plan = format!("[recording]\n{common}{lines}");
         series(&inside(&study_of(&folder, "recording", "wire", &plan)))
     };
-    let [full] = &recording("bitrates = [1_000_000]\n")[..] else { panic!("one bit rate is one series") };
-    assert_eq!((&full["ledger"]["received"], &full["ledger"]["lost"]["socket"]), (&800.into(), &0.into()));
+    let full = recording("lens = [8, 0]\nbitrates = [1_000_000]\n");
+    let told: Vec<_> =
+        full.iter().map(|one| (&one["condition"]["len"], &one["ledger"]["received"])).collect();
+    assert_eq!(told, [(&8.into(), &800.into()), (&0.into(), &800.into())]);
+    assert!(full.iter().all(|one| one["ledger"]["lost"]["socket"] == 0), "{full:#?}");
 
-    let searched = recording("");
+    let searched = recording("lens = [8]\n");
     let point =
         |one: &Value| one["curve"]["points"][0].as_array().unwrap().iter().map(Value::as_u64).collect();
     let [rate, cost, timers] = [0, 1, 2].map(|at| -> Vec<_> { point(&searched[at]) });

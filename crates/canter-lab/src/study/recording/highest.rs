@@ -1,6 +1,6 @@
 //! The highest rate that a recorder keeps up with, and what a frame takes the processor at half of that rate.
 
-use super::{RecordingPlan, Run, buses::Traffic, condition, recorder::Recorder, run};
+use super::{Case, RecordingPlan, Run, buses::Traffic, condition, run};
 use crate::meter::{sweep, syscalls};
 use canter_cli::failure;
 use canter_io::BitRate;
@@ -20,10 +20,11 @@ impl Run {
 }
 
 /// The curves of a recorder: the highest rate, to a hundredth, and the processor's time of a frame at half that rate.
-pub fn measure(plan: &RecordingPlan, recorder: &Recorder) -> failure::Result<Vec<Series>> {
-    let at =
-        |period_ns| run(plan, recorder, BITRATE, &Traffic { frames: plan.frames, len: plan.len, period_ns });
-    let frame = syscalls::frame(plan.len)?;
+pub fn measure(plan: &RecordingPlan, case: Case) -> failure::Result<Vec<Series>> {
+    let at = |period_ns| {
+        run(plan, case.recorder, BITRATE, &Traffic { frames: plan.frames, len: case.len, period_ns })
+    };
+    let frame = syscalls::frame(case.len)?;
     let shortest_ns = template::mean_ns(&frame, plan.frames, BitRate::classic(BITRATE));
     let ends = sweep::search(shortest_ns, |period_ns| Ok(Some(!at(period_ns)?.keeps_up())))?;
     let period_ns = ends.last().copied().unwrap_or_default();
@@ -38,8 +39,8 @@ pub fn measure(plan: &RecordingPlan, recorder: &Recorder) -> failure::Result<Vec
         (of_half("time of a frame in the wires' timers"), "ns", timers_ns),
     ];
     let series = |(quantity, unit, value): (String, &str, u64)| Series {
-        method: recorder.name.to_owned(),
-        condition: condition(plan, None),
+        method: case.recorder.name.to_owned(),
+        condition: condition(plan, case),
         curve: Some(curve(quantity, unit, [plan.buses.into(), value])),
         ledger: half.ledger,
         wire: Some(half.sent.wire),
