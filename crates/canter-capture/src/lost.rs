@@ -5,6 +5,9 @@
 //! removed before its counters were read (`Fault::Removed`), a reception that failed or a receiver that panicked
 //! (`Fault::Failed`; `Account::of_written` in balance.rs), and a process that was killed (`Fault::Unfinished`, the verdict of
 //! an account until its end).
+//!
+//! Counted, and no loss: frames that a filter leaves out (`filtered`), those after the last one that was asked for (`beyond`),
+//! those outside of all windows of triggers (`outside`), and files that a rotation deleted.
 
 use serde::Serialize;
 
@@ -26,13 +29,15 @@ pub struct Lost {
     pub device: u64,
     /// The RAM queue (`--buffer`) was full (`Keeper::keep`).
     pub queue: u64,
-    /// Not written because of a disk error (`Output::write`, `Output::lose_file`), or because the disk still stalled at the
+    /// Not written because of a disk error (`Output::write`), in a file that could not be synchronised, was removed or was changed
+    /// by somebody (`Output::lose_file`), or because the disk still stalled at the
     /// end or the writer panicked (`Account::given_up` in balance.rs).
     pub disk: u64,
     /// Frames of a window that are not in its file: the memory for frames before an event (`--window-buffer`) was full, or
     /// they came when the file was closed (`Output::lose_to_window`).
     pub window: u64,
-    /// Counted by an interface, never received by the recorder, and not counted at any other place (`judge::Unexplained`).
+    /// Counted by an interface, never received by the recorder, and not counted at any other place (`judge::Unexplained`): so is
+    /// a packet of no frame's size, which the ring's reader skips.
     pub unaccounted: u64,
 }
 

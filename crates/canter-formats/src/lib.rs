@@ -116,7 +116,7 @@ pub use format::{Append, Closing, Detail, Format, WriteOptions, Written};
 #[cfg(feature = "mdf")]
 pub use mdf::measurement;
 pub use read::Reader;
-pub use table::{FORMATS, by_extension, list_extensions, named};
+pub use table::{FORMATS, by_extension, list_extensions, list_names, list_titles, named};
 pub use write::Writer;
 pub use zone::Zone;
 

@@ -48,8 +48,21 @@ pub fn by_extension(path: impl AsRef<Path>, formats: &[Format]) -> Option<&Forma
 /// The usual extensions of some formats for a sentence, with `word` before the last: `.log, .pcapng or .asc`.
 pub fn list_extensions(formats: &[Format], wanted: fn(&Format) -> bool, word: &str) -> String {
     let rows = formats.iter().filter(|format| wanted(format));
-    let all: Vec<String> = rows.filter_map(|row| Some(format!(".{}", row.extensions.first()?))).collect();
-    match all.as_slice() {
+    listed(rows.filter_map(|row| Some(format!(".{}", row.extensions.first()?))).collect(), word)
+}
+
+/// The names of some formats for a sentence: `log, pcapng or asc`.
+pub fn list_names(formats: &[Format], wanted: fn(&Format) -> bool, word: &str) -> String {
+    listed(formats.iter().filter(|format| wanted(format)).map(|row| row.name.to_owned()).collect(), word)
+}
+
+/// The titles of some formats for a sentence: `candump log, pcapng and ASC`.
+pub fn list_titles(formats: &[Format], wanted: fn(&Format) -> bool, word: &str) -> String {
+    listed(formats.iter().filter(|format| wanted(format)).map(|row| row.title.to_owned()).collect(), word)
+}
+
+fn listed(words: Vec<String>, word: &str) -> String {
+    match words.as_slice() {
         [] => String::new(),
         [one] => one.clone(),
         [most @ .., last] => format!("{} {word} {last}", most.join(", ")),
@@ -66,6 +79,12 @@ mod tests {
         assert_eq!(list(|format| format.append.is_some()), ".log or .pcapng");
         assert_eq!(list(|format| format.name == "blf"), ".blf");
         assert_eq!(list(|_| false), "");
+        // Two formats have the extension of a third, and no name of another one.
+        assert_eq!(
+            list_names(FORMATS, |format| format.write.is_some() && format.grows, "and"),
+            "log, pcapng, asc and csv"
+        );
+        assert_eq!(list_titles(FORMATS, |format| format.append.is_some(), "and"), "candump log and pcapng");
     }
 
     fn name_by_extension(path: &str) -> Option<&'static str> {

@@ -212,6 +212,11 @@ impl Series {
         }
     }
 
+    /// Whether the series was measured and its numbers do not contradict each other.
+    pub fn is_valid(&self) -> bool {
+        self.unavailable.is_empty() && self.fault().is_none()
+    }
+
     /// The contradiction in the numbers, if there is one: then nothing of the series may be drawn.
     pub fn fault(&self) -> Option<String> {
         let latency = self.latency_ns.as_ref().and_then(Latency::fault);

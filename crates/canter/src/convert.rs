@@ -38,9 +38,8 @@ const CHECK_FRAMES: u64 = 1 << 14;
 /// Timeout of a signal: without a check within this time, the program ends.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Convert recordings: candump, pcap, pcapng, ASC, BLF, MDF4, CSV, Parquet → all of these but pcap
 #[derive(Args)]
-#[command(after_help = "\
+#[command(about = format_names::conversions(), after_help = "\
 Examples:
   canter convert drive.pcapng -o drive.blf           also .asc, .mf4 (ASAM bus logging), .csv, .log
   canter convert bus0.log bus1.log -o both.pcapng    merged by stamp
@@ -66,8 +65,7 @@ pub struct Arguments {
     /// Overwrite an existing file
     #[arg(long)]
     overwrite: bool,
-    /// In .log and .asc, stamps of 9 digits instead of 6
-    #[arg(long)]
+    #[arg(long, help = format_names::ns_help())]
     ns: bool,
     /// In .log, write R or T after each frame, as candump -x does; some readers of logs reject it
     #[arg(long)]

@@ -1,7 +1,11 @@
 //! Formats of recordings as the command line names them: for `--format`, its help and its completions, and for errors that
 //! list them. All texts come from the rows of the table of formats.
 
-use canter_formats::{FORMATS, Format, list_extensions};
+use canter_formats::{
+    FORMATS, Format,
+    format::{Keeps, Stamps},
+    list_extensions, list_names, list_titles,
+};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// Selects the formats that a command accepts.
@@ -47,7 +51,23 @@ pub fn extensions(accepts: Accepts) -> String {
 
 /// The names of the formats that can be written into a pipe, as part of a sentence: `log, pcapng or csv`.
 pub fn growing() -> String {
-    list_extensions(FORMATS, |row| is_written(row) && row.grows, "or").replace('.', "")
+    list_names(FORMATS, |row| is_written(row) && row.grows, "or")
+}
+
+/// What `canter convert` is for.
+pub fn conversions() -> String {
+    let both = list_titles(FORMATS, is_written, "and");
+    let read = list_titles(FORMATS, |row| row.read.is_some() && !is_written(row), "and");
+    format!("Convert recordings: {both}; read {read}, too")
+}
+
+/// The help of `convert --ns`.
+pub fn ns_help() -> String {
+    let is_longer = |kept: Keeps| matches!(kept.stamps, Stamps::Us | Stamps::UsFromFirst);
+    let formats = FORMATS.iter().filter(|row| row.keeps.is_some_and(is_longer));
+    let extensions: Vec<_> =
+        formats.filter_map(|row| Some(format!(".{}", row.extensions.first()?))).collect();
+    format!("In {}, stamps of 9 digits instead of 6", extensions.join(" and "))
 }
 
 /// The help of `convert --output`.
@@ -69,5 +89,7 @@ mod tests {
         assert_eq!(extensions(|format| format.name == "blf"), ".blf");
         let help = "The file, or for Parquet the folder; .log, .pcapng, .asc and .csv also with .zst; `-`: standard output";
         assert_eq!(output_help(), help);
+        assert_eq!(growing(), "log, pcapng, asc or csv");
+        assert_eq!(ns_help(), "In .log and .asc, stamps of 9 digits instead of 6");
     }
 }

@@ -8,10 +8,14 @@
 //! | `wires` | delivery to the gateway's node | start of frame | nothing |
 //! | `analyzed` | the sender's driver begins to send; on a virtual wire, delivery to the gateway's node | the gateway's driver begins to send | nothing |
 //!
-//! Who changes what a latency is, changes `Experiment::collect`, this table and each instrument, for recordings
-//! `canter/src/latency/` (`stamps`: the difference; `reading`: a frame's time on its bus; `runs`: pairs; `profile`: words);
-//! the expectations of `meter/simulation.rs` and of the program's tests `wire`, `analyzer` and `latency_recorded`; and the
-//! definitions in docs/result.md, wire.md, analyzer.md, gateway.md and glossary.md. Results made before are another figure.
+//! Who changes what a latency is, changes `Experiment::collect`, what `measurement.rs` takes for an arrival that is too early,
+//! this table, and each instrument with its floor; the ways in `analyzer/account.rs`, whose stages add up to a latency; the
+//! latencies of many wires, which have no instrument (`study/throughput/flows.rs`); and for recordings `canter/src/latency/`
+//! (`stamps`: the difference; `reading`: a frame's time on its bus; `runs`: pairs; `profile`: words). Then the expectations
+//! of `meter/simulation.rs` with its golden table, and of the program's tests `wire`, `analyzer`, `trouble` and
+//! `latency_recorded`; the definitions in `canter-measure/src/result.rs`, docs/result.md, wire.md, analyzer.md, gateway.md
+//! (recordings), glossary.md and kernel/probe/README.md; the claims and ceilings of studies on wires. Results made before are
+//! another figure.
 
 use super::experiment::{Experiment, Outcome, Port, Sending, Surroundings};
 use canter_cli::{

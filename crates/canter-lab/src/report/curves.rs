@@ -51,8 +51,8 @@ fn view(curves: &Curves<'_>) -> Lines {
 impl<'a> Curves<'a> {
     fn of(result: &'a ResultFile) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
-        for series in result.series.iter().filter(|series| series.unavailable.is_empty()) {
-            let Some(curve) = series.curve.as_ref().filter(|_| series.fault().is_none()) else { continue };
+        for series in result.series.iter().filter(|series| series.is_valid()) {
+            let Some(curve) = &series.curve else { continue };
             let condition = ranking::describe(&series.condition);
             let key = |curve: &Curve| {
                 let Curve { quantity, unit, decimals, against, against_unit, .. } = curve.clone();

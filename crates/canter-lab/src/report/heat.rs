@@ -205,7 +205,7 @@ fn level(entries: &[Entry<'_>], dimension: usize, columns: &[Vec<usize>], depth:
 /// The latencies of a series, unless its numbers contradict each other.
 fn sound(series: &Series) -> Option<&Latency> {
     let latency = series.latency_ns.as_ref().filter(|latency| latency.count > 0)?;
-    (series.unavailable.is_empty() && series.fault().is_none()).then_some(latency)
+    series.is_valid().then_some(latency)
 }
 
 /// The colours' scale, from the shortest median to the longest, by logarithm.

@@ -149,9 +149,7 @@ fn groups(results: &[&ResultFile], kernels: &[Kernel], bound: Bound) -> Vec<Grou
         else {
             continue;
         };
-        for series in
-            result.series.iter().filter(|series| series.unavailable.is_empty() && series.fault().is_none())
-        {
+        for series in result.series.iter().filter(|series| series.is_valid()) {
             for (statistic, ns) in statistics(series) {
                 let key = (heading(series, statistic), ranking::label(series));
                 let places = measured.entry(key.clone()).or_insert_with(|| {

@@ -108,7 +108,7 @@ impl<'a> Latencies<'a> {
         Unit::for_smallest(self.rows.iter().map(|row| row.measured.p50))
     }
 
-    /// Every series that has a ledger, rows first.
+    /// Every measured series of the group: the rows, those of which no frame arrived, those with a fault.
     pub fn series(&self) -> impl Iterator<Item = &'a Series> {
         let others = self.silent.iter().chain(&self.faulty).copied();
         self.rows.iter().map(|row| row.series).chain(others)
@@ -153,8 +153,7 @@ impl<'a> Costs<'a> {
     /// The costs of each direction, in the order in which the directions occur.
     pub fn of(result: &'a ResultFile) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
-        let sound = |series: &&Series| series.unavailable.is_empty() && series.fault().is_none();
-        for (id, series) in result.series.iter().enumerate().filter(|(_, series)| sound(series)) {
+        for (id, series) in result.series.iter().enumerate().filter(|(_, series)| series.is_valid()) {
             let Some(measured) = &series.cost_ns else { continue };
             let direction = direction(&series.condition);
             let place = groups.iter().position(|group| group.direction == direction).unwrap_or_else(|| {

@@ -19,7 +19,9 @@ use canter_cli::{
 };
 use canter_io::{
     Interface, clock,
-    method::{Capabilities, Pair, ReceiveMethod, ReceiveOptions, TransmitOptions, Wait},
+    method::{
+        Capabilities, Pair, ReceiveMethod, ReceiveOptions, Receiver, TransmitOptions, Wait, table::RECEIVERS,
+    },
     thread::{self, Worker},
 };
 use signal_hook::{
@@ -301,10 +303,14 @@ impl Job {
         if !self.shares_thread || wait == Wait::Spin {
             return Ok(self.pair.receive);
         }
-        // A standing request of io_uring takes the frames out of the socket, so that nobody can wait for them there.
-        let waits = [Wait::Block, Wait::Poll].contains(&wait) && row.name != "io-uring";
-        if !waits || !row.waits.contains(&Wait::Spin) {
-            let why = "one thread cannot wait so for several inputs (read, recvmmsg, ring, or a receiver that spins)";
+        // Where poll(2) does not wait for frames, as on a socket whose frames io_uring takes, the thread cannot either.
+        let waits = |row: &Receiver| row.waits.contains(&Wait::Poll) && row.waits.contains(&Wait::Spin);
+        if ![Wait::Block, Wait::Poll].contains(&wait) || !waits(row) {
+            let able: Vec<_> = RECEIVERS.iter().filter(|row| waits(row)).map(|row| row.name).collect();
+            let why = format!(
+                "one thread cannot wait so for several inputs ({}, or a receiver that spins)",
+                able.join(", ")
+            );
             return Err(Failure::new(Exit::Usage, format!("--one-thread: {}: {why}", self.pair.receive)));
         }
         Ok(ReceiveMethod { row, wait: Wait::Spin })
