@@ -299,7 +299,9 @@ bench-convert: setup target/python
 bench-model: setup
 	$(RUST_BUILD) build --release --locked
 	mkdir -p target/bench
-	python3 crates/canter/benches/model.py "$$(realpath $(RELEASE))" > target/bench/model.tsv
+	benches="$$($(RUST_BUILD) bench --locked --manifest-path benches/Cargo.toml --target-dir $(TARGET) --no-run \
+	  --message-format json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')" && \
+	  python3 crates/canter/benches/model.py "$$(realpath $(RELEASE))" "$$benches" > target/bench/model.tsv
 	cat target/bench/model.tsv
 
 # FRAMES frames (a million) through random rules, half of them each way, and through a recorder into files that are read

@@ -3,6 +3,7 @@
 //! In doubt something belongs to the key: the price is a repetition. So all of the machine's packages and every variable that
 //! looks like one that a test reads are a part of each key, and a host's test may read any file but another crate's sources.
 
+use crate::commands;
 use std::{
     collections::HashMap,
     env, fs,
@@ -16,7 +17,7 @@ use std::{
 use twox_hash::XxHash64;
 
 /// The files of the repository on which a line depends.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Inputs {
     Everything,
     /// Files whose path begins with one of these words.
@@ -25,10 +26,13 @@ pub enum Inputs {
     Host,
     /// Tests in a guest: neither documents nor results, but the tour.
     Guest,
+    /// Those in a guest, or that start one, which use these modules of the program only: their sources, and those of all other
+    /// crates and of the tests.
+    Commands(Vec<String>),
 }
 
 impl Inputs {
-    fn has(self, path: &str, package: &str) -> bool {
+    fn has(&self, path: &str, package: &str) -> bool {
         match self {
             Self::Everything => true,
             Self::Below(starts) => starts.iter().any(|start| path.starts_with(start)),
@@ -36,12 +40,20 @@ impl Inputs {
                 !path.ends_with(".rs")
                     || path.strip_prefix("crates/").is_some_and(|rest| below(rest, package))
             }
-            Self::Guest => {
-                path == "docs/tour.md"
-                    || !path.ends_with(".rs") && !path.ends_with(".md") && !path.starts_with("results/")
+            Self::Guest => !path.ends_with(".rs") && is_of_guest(path),
+            Self::Commands(modules) => {
+                is_of_guest(path)
+                    && path.strip_prefix(commands::SOURCES).is_none_or(|source| {
+                        modules.iter().any(|module| module == commands::module_of(source))
+                    })
             }
         }
     }
+}
+
+/// Whether tests in a guest may depend on this file.
+fn is_of_guest(path: &str) -> bool {
+    path == "docs/tour.md" || !path.ends_with(".md") && !path.starts_with("results/")
 }
 
 fn below(path: &str, folder: &str) -> bool {
@@ -87,7 +99,7 @@ impl Keys {
         &mut self,
         words: &[String],
         package: &str,
-        inputs: Inputs,
+        inputs: &Inputs,
         others: &[PathBuf],
     ) -> Option<Key> {
         let (mut hash, mut paths) = (XxHash64::with_seed(self.common), others.to_vec());
@@ -254,6 +266,15 @@ mod tests {
                 && has(Inputs::Guest, "docs/tour.md")
                 && has(Inputs::Guest, "docs/car.toml")
         );
+        let commands = || Inputs::Commands(vec!["cli".to_owned(), "wire".to_owned()]);
+        for path in [
+            "crates/canter/src/wire/names.rs",
+            "crates/canter-io/src/lib.rs",
+            "crates/canter/tests/it/wait.rs",
+        ] {
+            assert!(has(commands(), path), "{path}");
+        }
+        assert!(!has(commands(), "crates/canter/src/capture.rs") && !has(commands(), "docs/wire.md"));
         assert!(!has(Inputs::Guest, "docs/papers.md") && !has(Inputs::Guest, "results/2014/a.json"));
         assert!(
             has(Inputs::Below(&["kernel/"]), "kernel/compat.h")
@@ -265,7 +286,7 @@ mod tests {
     fn a_changed_input_changes_the_key_and_another_file_does_not() {
         let one = |files: &[(&str, u64)], words: &str| {
             keys(files, Path::new("/"))
-                .key(&[words.to_owned()], "canter", Inputs::Below(&["kernel/"]), &[])
+                .key(&[words.to_owned()], "canter", &Inputs::Below(&["kernel/"]), &[])
                 .unwrap()
                 .hash
         };
@@ -281,7 +302,7 @@ mod tests {
         let path = env::temp_dir().join(format!("xtask-keys-{}", std::process::id()));
         let key = || {
             keys(&[], Path::new("/"))
-                .key(&[], "", Inputs::Everything, std::slice::from_ref(&path))
+                .key(&[], "", &Inputs::Everything, std::slice::from_ref(&path))
                 .map(|key| key.hash)
         };
         assert_eq!(key(), None);
@@ -312,7 +333,7 @@ mod tests {
         fs::write(&input, "1").unwrap();
         let mut keys = keys(&[], &folder);
         let mut key = |word: &str| {
-            keys.key(&[word.to_owned()], "", Inputs::Everything, std::slice::from_ref(&input)).unwrap()
+            keys.key(&[word.to_owned()], "", &Inputs::Everything, std::slice::from_ref(&input)).unwrap()
         };
         let (key, other) = (key("lab"), key("lab --cpus 2"));
         keys.remember("canter::capture --cpus 2", &key, 34);

@@ -5,11 +5,15 @@
 //! //                                         `host --ignored`: on the host, its ignored tests
 //! //@ also: all --kernel 6.1                 on another machine too, in make test-all; `gate`: in make test, too
 //! //@ or: --cpus 2                           in place of `host`, where the host has no TUN devices in namespaces
+//! //@ commands: latency wire                 the modules of the crate `canter` that its tests use, through the commands that they
+//! //                                         start; `none`: those of other crates. A change elsewhere in the crate does not
+//! //                                         make them run again
 //! //@ needs: target/python target/vblf       targets of the Makefile
 //! //@ limit: 20m                             after this time it is stopped
 //! //@ in: all                                in make test-all only
 //! ```
 
+use crate::commands;
 use std::{fmt, fs, io, path::Path, time::Duration};
 
 pub const LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -53,6 +57,8 @@ pub struct Module {
     pub instead: Option<Machine>,
     /// The first lines name the host for the tests that are not ignored: elsewhere all tests run.
     pub is_of_host: bool,
+    /// The modules of the crate `canter` that its tests use; `None`: any.
+    pub commands: Option<Vec<String>>,
     pub needs: Vec<String>,
     pub limit: Duration,
     /// The number of machines among which its tests are divided; they run side by side.
@@ -79,7 +85,10 @@ pub fn modules(root: &Path) -> Result<Vec<Module>, String> {
             if name == "main" {
                 continue;
             }
-            let module = parse(&package, name, &text).map_err(|e| format!("{place}: {e}"))?;
+            let mut module = parse(&package, name, &text).map_err(|e| format!("{place}: {e}"))?;
+            if let Some(commands) = module.as_mut().and_then(|module| module.commands.as_mut()) {
+                *commands = commands::modules(root, commands).map_err(|e| format!("{place}: {e}"))?;
+            }
             let listed =
                 main.lines().any(|line| line.trim().trim_start_matches("pub ") == format!("mod {name};"));
             if module.is_some() && !listed {
@@ -100,6 +109,7 @@ fn parse(package: &str, name: &str, text: &str) -> Result<Option<Module>, String
         places: Vec::new(),
         instead: None,
         is_of_host: false,
+        commands: None,
         needs: Vec::new(),
         limit: LIMIT,
         parts: 1,
@@ -127,6 +137,10 @@ fn parse(package: &str, name: &str, text: &str) -> Result<Option<Module>, String
                 machine @ Machine::Lab(_) => module.instead = Some(machine),
                 _ => return Err(format!("//@ or: {value}: not a machine of the lab")),
             },
+            "commands" => {
+                let words = value.split_whitespace().filter(|&word| word != "none");
+                module.commands = Some(words.map(str::to_owned).collect());
+            }
             "needs" => module.needs.extend(value.split_whitespace().map(str::to_owned)),
             "limit" => {
                 module.limit =
@@ -193,7 +207,7 @@ mod tests {
     #[test]
     fn all_that_the_first_lines_may_state_is_read() {
         let text = "//@ machine: --bus wire --clock virtual\n//@ also: all --kernel 6.1 --cpus 2\n//@ also: gate lab\n\
-                    //@ needs: target/python target/vblf\n//@ limit: 20m\n//@ parts: 2\n//@ in: all\n//! A module.\n//@ limit: 1s\n#[test]\n";
+                    //@ commands: latency wire\n//@ needs: target/python target/vblf\n//@ limit: 20m\n//@ parts: 2\n//@ in: all\n//! A module.\n//@ limit: 1s\n#[test]\n";
         let module = parsed(text).unwrap().unwrap();
         let lab = |options: &str, all_only| Place { machine: Machine::Lab(options.to_owned()), all_only };
         assert_eq!(
@@ -201,6 +215,10 @@ mod tests {
             [lab("--bus wire --clock virtual", true), lab("--kernel 6.1 --cpus 2", true), lab("", false)]
         );
         assert_eq!(module.needs, ["target/python", "target/vblf"]);
+        assert_eq!(module.commands.unwrap(), ["latency", "wire"]);
+        assert!(
+            parsed("//@ machine: lab\n//@ commands: none\n").unwrap().unwrap().commands.unwrap().is_empty()
+        );
         assert_eq!((module.limit, module.parts), (Duration::from_secs(1200), 2));
     }
 

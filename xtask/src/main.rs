@@ -9,6 +9,7 @@
 //! `prose` is the part of `make lint` that finds doc comments which do not stand alone, and lines of documents that are too long.
 
 mod built;
+mod commands;
 mod comments;
 mod count;
 mod documents;
@@ -272,7 +273,7 @@ impl Gate {
 fn key_of_line(keys: &mut Keys, planned: &Planned) -> Option<Key> {
     let values = planned.line.variables.iter().map(|(_, value)| value);
     let words: Vec<String> = planned.line.words.iter().chain(values).cloned().collect();
-    keys.key(&words, &planned.package, planned.inputs, &planned.others)
+    keys.key(&words, &planned.package, &planned.inputs, &planned.others)
 }
 
 /// What is wrong with the plan, as a line that failed.

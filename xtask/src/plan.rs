@@ -303,7 +303,14 @@ impl Planner<'_> {
             };
             let tests = tests.iter().skip(number).step_by(parts).cloned().collect();
             let planned = self.rust(id, executable, machine, module.limit, tests, whole)?;
-            Some(Planned { needs: module.needs.clone(), ..planned })
+            let planned = Planned { needs: module.needs.clone(), ..planned };
+            Some(match &module.commands {
+                // In place of the executables, which any change of the crate makes anew, the sources that matter.
+                Some(modules) => {
+                    Planned { inputs: Inputs::Commands(modules.clone()), others: Vec::new(), ..planned }
+                }
+                None => planned,
+            })
         };
         (0..parts).filter_map(part).collect()
     }
@@ -363,7 +370,7 @@ impl Planner<'_> {
 
     fn script(&self, script: &Script) -> Planned {
         let words = ["sh", "-c", script.command].map(str::to_owned).to_vec();
-        let mut planned = self.planned(script.name.to_owned(), words, script.inputs);
+        let mut planned = self.planned(script.name.to_owned(), words, script.inputs.clone());
         let program = if script.lab_only { &self.built.lab } else { self.canter };
         for (name, path) in [("ROOT", self.root), ("CANTER", program)] {
             planned.line.variables.push((name.to_owned(), path.display().to_string()));
@@ -412,6 +419,7 @@ mod tests {
             places,
             instead: None,
             is_of_host: machines[0].0 == "host",
+            commands: None,
             needs: Vec::new(),
             limit: LIMIT,
             parts: 1,

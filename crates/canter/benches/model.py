@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The model of `canter lab --cost desktop` against this machine, which should be quiet: make bench-model
 
-What conversions of recordings take a frame, in user space: by the model, by the count of instructions, and here. What the
-machine takes a frame for an instruction is unknown, so each column is compared as multiples of its geometric mean.
+What conversions of recordings, and the parts of `make bench-user-space` that touch no file, take a frame in user space: by the
+model, by the count of instructions, and here. What the machine takes for an instruction is unknown, so each column is compared
+as multiples of its geometric mean.
 """
 import json
 import math
@@ -12,13 +13,14 @@ import subprocess
 import sys
 import tempfile
 
-CANTER = sys.argv[1]
+CANTER, BENCHES = sys.argv[1:]
 FEW, MANY, HERE = 1_000, 100_000, 500_000
 REPEATS = 25
 CONVERSIONS = [
     ("log", "pcapng"), ("log", "asc"), ("log", "blf"), ("log", "csv"), ("log", "mf4"), ("pcapng", "log"),
     ("pcapng", "pcapng"), ("blf", "log"), ("asc", "log"), ("csv", "log"), ("mf4", "log"), ("mf4", "pcapng"),
 ]
+PARTS = ("batch:", "rules:", "signals:", "histogram:")
 
 
 def write_log(frames):
@@ -44,17 +46,40 @@ def here_ns(read, written):
     return (many - few) * 1e9 / (HERE - FEW)
 
 
-def profile(frames, read, written):
+def profile(command):
+    """What the command printed, and the model's time and the instructions of each function of its program."""
     lab = [CANTER, "lab", "--quiet", "--profile", "--cost", "desktop", "--clock", "virtual", "--json", "profile.json", "--"]
-    subprocess.run(lab + convert(frames, read, written), check=True, stdin=subprocess.DEVNULL)
+    run = subprocess.run(lab + command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     with open("profile.json", encoding="utf-8") as file:
-        programs = json.load(file)["programs"]
+        return run.stdout, json.load(file)["programs"]
+
+
+def total(programs):
     return [sum(row[what] for row in programs) for what in ("time_ns", "instructions")]
 
 
 def modelled(read, written):
-    few, many = profile(FEW, read, written), profile(MANY, read, written)
+    few, many = [total(profile(convert(frames, read, written))[1]) for frames in (FEW, MANY)]
     return [(b - a) / (MANY - FEW) for a, b in zip(few, many)]
+
+
+def table(text):
+    """The nanoseconds a frame of each bench, of the table that the benches print at their end."""
+    rows = [line.rsplit(None, 3) for line in text.split("memcpy, ns")[-1].splitlines()]
+    return {row[0].strip(): float(row[1]) for row in rows if len(row) == 4}
+
+
+def benches_here():
+    runs = [subprocess.run([BENCHES, "--bench", part], check=True, stdout=subprocess.PIPE, text=True) for part in PARTS]
+    return {name: ns for run in runs for name, ns in table(run.stdout).items()}
+
+
+def bench_modelled(name):
+    """In the virtual clock the benches' nanoseconds are instructions. What is not the bench's own is little of a second's work."""
+    printed, programs = profile([BENCHES, "--bench", "--profile-time", "1", name])
+    time_ns, instructions = total(programs)
+    a_frame = table(printed)[name]
+    return [a_frame * time_ns / instructions, a_frame]
 
 
 def main():
@@ -63,14 +88,17 @@ def main():
         write_log(frames)
         for written in ("pcapng", "asc", "blf", "csv", "mf4"):
             subprocess.run([CANTER, "convert", f"{frames}.log", "-o", f"{frames}.{written}", "-q"], check=True)
-    here = [here_ns(read, written) for read, written in CONVERSIONS]
-    rows = [(*pair, ns, *modelled(*pair)) for pair, ns in zip(CONVERSIONS, here)]
-    means = [math.exp(sum(math.log(row[at]) for row in rows) / len(rows)) for at in (2, 3, 4)]
-    print("from\tto\there_ns\tmodel_ns\tinstructions\tmodel_off_percent\tinstructions_off_percent")
-    for read, written, *found in rows:
-        here, *predicted = [value / mean for value, mean in zip(found, means)]
-        off = [f"{100 * (one / here - 1):+.0f}" for one in predicted]
-        print(read, written, *(f"{value:.1f}" for value in found), *off, sep="\t")
+    here = [(f"convert: {read} to {written}", here_ns(read, written)) for read, written in CONVERSIONS]
+    here += benches_here().items()
+    print("quiet no longer needed", file=sys.stderr)
+    predicted = [modelled(*pair) for pair in CONVERSIONS] + [bench_modelled(name) for name, _ in here[len(CONVERSIONS):]]
+    rows = [(name, ns, *model) for (name, ns), model in zip(here, predicted)]
+    means = [math.exp(sum(math.log(row[at]) for row in rows) / len(rows)) for at in (1, 2, 3)]
+    print("what\there_ns\tmodel_ns\tinstructions\tmodel_off_percent\tinstructions_off_percent")
+    for name, *found in rows:
+        measured, *models = [value / mean for value, mean in zip(found, means)]
+        off = [f"{100 * (one / measured - 1):+.0f}" for one in models]
+        print(name, *(f"{value:.1f}" for value in found), *off, sep="\t")
 
 
 main()

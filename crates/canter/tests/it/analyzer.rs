@@ -1,4 +1,5 @@
 //@ machine: --analyzer --clock virtual --bus wire
+//@ commands: latency wire
 //@ limit: 20m
 //@ parts: 3
 //! The analyzer's truth: it equals the taps of virtual wires, a planted delay reads as what it is, and its account closes.

@@ -1,4 +1,6 @@
 //@ machine: host --ignored
+//@ commands: latency
+//@ parts: 2
 //! What the analyzer costs the guest: nothing. And what `canter lab --analyzer` refuses.
 
 use crate::lab::{ended, lab};

@@ -1,4 +1,6 @@
 //@ machine: --analyzer --bare-metal --clock virtual
+//@ commands: latency ping wire
+//@ parts: 2
 //! What the analyzer measures beside gateways of the kernel's drivers: a driver in a program and one on a processor without
 //! Linux, from command to command, and the answer to a ping.
 

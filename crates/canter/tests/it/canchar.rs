@@ -1,4 +1,5 @@
 //@ machine: --bus probe --canchar virtual,3,4
+//@ commands: capture generate latency methods ping top
 //@ also: all --kernel 6.1 --bus probe --canchar virtual,3,4
 //@ also: all --kernel 7.3 --bus probe --canchar virtual,3,4
 //@ also: all --kernel 7.3-rt --bus probe --canchar virtual,3,4

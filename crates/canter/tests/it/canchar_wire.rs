@@ -1,4 +1,5 @@
 //@ machine: --bus wire --canchar wcan1,wcan3 --clock virtual
+//@ commands: generate latency ping wire
 //@ also: all --kernel 6.1 --bus wire --canchar wcan1,wcan3 --clock virtual
 //@ also: all --kernel 7.3 --bus wire --canchar wcan1,wcan3 --clock virtual
 //@ also: all --kernel 7.3-rt --bus wire --canchar wcan1,wcan3 --clock virtual

@@ -1,4 +1,5 @@
 //@ machine: --bus wire
+//@ commands: doctor generate latency wire
 //! `canter doctor` in the lab: faults are planted one by one, and a healthy machine has none.
 
 use crate::overrun;

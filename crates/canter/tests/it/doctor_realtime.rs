@@ -1,4 +1,5 @@
 //@ machine: --kernel 6.12-rt
+//@ commands: doctor
 //! What `canter doctor` finds on a PREEMPT_RT kernel alone.
 
 use crate::{

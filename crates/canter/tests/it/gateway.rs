@@ -1,4 +1,5 @@
 //@ machine: lab
+//@ commands: capture
 //@ also: all --kernel 6.1
 //@ parts: 3
 //! `canter gateway` in the lab, with can-utils on both sides: what goes in comes out once, in order, unchanged.

@@ -1,4 +1,5 @@
 //@ machine: --bus wire --clock virtual
+//@ commands: wire
 //@ parts: 2
 //@ also: all --kernel 7.3 --bus wire --clock virtual
 //! `canter gateway` where every kind of link is at once: every method, many routes in one process, both ways (gateway_pairs.rs

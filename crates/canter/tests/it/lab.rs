@@ -1,4 +1,5 @@
 //@ machine: host --ignored
+//@ commands: capture generate
 //@ parts: 2
 //! `canter lab` from outside: real guests, as few as will do. What else can go wrong is `lab_trouble`'s.
 

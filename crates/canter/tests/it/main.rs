@@ -63,6 +63,7 @@ mod skip;
 mod status;
 mod study;
 mod study_loads;
+mod study_recordings;
 mod synthetic;
 mod terminals;
 mod testbed;

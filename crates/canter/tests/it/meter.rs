@@ -1,4 +1,5 @@
 //@ machine: lab
+//@ commands: latency methods
 //! `canter latency`, `canter syscalls` and the lists, in the lab: figures that are complete, and losses that are told.
 
 use crate::testbed::{

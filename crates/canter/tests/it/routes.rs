@@ -1,4 +1,5 @@
 //@ machine: lab
+//@ commands: none
 //@ also: all --kernel 6.1
 //@ parts: 2
 //! `canter gateway` over several routes and under trouble, in the lab: two directions, chains, full outputs, interfaces

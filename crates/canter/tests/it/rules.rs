@@ -1,4 +1,5 @@
 //@ machine: lab
+//@ commands: none
 //@ also: all --kernel 6.1
 //@ parts: 2
 //! `canter rules` and `canter gateway --rules` in the lab: the kernel's gateway and ours do the same with the same

@@ -1,4 +1,5 @@
 //@ machine: --bus wire --net --usb-stick --clock virtual
+//@ commands: methods ping wire
 //@ parts: 3
 //! Studies from outside, on the lab's cards and virtual wires: their conditions, a gateway in another network namespace,
 //! and what becomes of a run that is interrupted.
@@ -21,7 +22,7 @@ pub fn study(folder: &tempfile::TempDir, name: &str, bus: &str, latency: &str) -
     study_of(folder, name, bus, &format!("[latency]\n{latency}"))
 }
 
-fn study_of(folder: &tempfile::TempDir, name: &str, bus: &str, kind: &str) -> String {
+pub fn study_of(folder: &tempfile::TempDir, name: &str, bus: &str, kind: &str) -> String {
     let text = format!(
         "name = \"{name}\"\ntitle = \"A test\"\nsource = \"\"\n\
          [lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\nbus = \"{bus}\"\n{kind}"
@@ -196,32 +197,6 @@ fn the_highest_rate_of_can_gw_is_that_of_the_wire() {
     let [wire, gateway] = &rates[..] else { panic!("{measured:#?}") };
     assert_eq!(wire["curve"]["points"], gateway["curve"]["points"], "{measured:#?}");
     assert_eq!(gateway["ledger"]["received"], 200 * (1 + 2));
-}
-
-#[test]
-#[ignore = "needs the lab: make test ONLY=study"]
-fn a_recorder_of_two_full_buses_has_every_frame_and_that_is_its_highest_rate() {
-    let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let recording = |lines: &str| {
-        let common = "buses = 2\nframes = 400\nmemory = 5\nrecorders = [\"canter\"]\n";
-        let plan = format!("[recording]\n{common}{lines}");
-        series(&inside(&study_of(&folder, "recording", "wire", &plan)))
-    };
-    let full = recording("lens = [8, 0]\nbitrates = [1_000_000]\n");
-    let told: Vec<_> =
-        full.iter().map(|one| (&one["condition"]["len"], &one["ledger"]["received"])).collect();
-    assert_eq!(told, [(&8.into(), &800.into()), (&0.into(), &800.into())]);
-    assert!(full.iter().all(|one| one["ledger"]["lost"]["socket"] == 0), "{full:#?}");
-
-    let searched = recording("lens = [8]\n");
-    let point =
-        |one: &Value| one["curve"]["points"][0].as_array().unwrap().iter().map(Value::as_u64).collect();
-    let [rate, cost, timers] = [0, 1, 2].map(|at| -> Vec<_> { point(&searched[at]) });
-    // A frame of 8 random bytes takes 111 bits and those that are stuffed.
-    assert!(rate[0] == Some(2) && rate[1].is_some_and(|rate| (7_000..9_000).contains(&rate)), "{rate:?}");
-    assert!(cost[1].is_some_and(|ns| (1_000..50_000).contains(&ns)), "{cost:?}");
-    assert!(timers[1].is_some_and(|ns| (100..5_000).contains(&ns)), "{timers:?}");
 }
 
 #[test]

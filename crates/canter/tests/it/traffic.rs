@@ -1,4 +1,5 @@
 //@ machine: --clock virtual
+//@ commands: convert generate latency replay top
 //@ parts: 2
 //! `canter generate`, `replay` and `top` in the lab, with cangen, canplayer and candump as peers. In the virtual clock
 //! times are asserted too; in the real one those checks are skipped.

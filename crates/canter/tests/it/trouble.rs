@@ -1,4 +1,5 @@
 //@ machine: lab
+//@ commands: analyze latency methods wire
 //! What goes wrong, in the lab: one line that names the thing and the way out, and the right exit code, soon.
 
 use crate::testbed::{

@@ -1,4 +1,5 @@
 //@ machine: --bus wire --clock virtual
+//@ commands: analyze latency methods wire
 //@ parts: 2
 //! `canter wire`, `canter analyze` and the instrument wire: what the wire says of itself against what the rules of
 //! CAN say.
