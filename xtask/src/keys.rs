@@ -26,7 +26,7 @@ pub enum Inputs {
     Host,
     /// Tests in a guest: neither documents nor results, but the tour.
     Guest,
-    /// Those in a guest, or that start one, which use these modules of the program only: their sources, and those of all other
+    /// Tests in a guest, or that start one, and that use these modules of the program only: their sources, and those of all other
     /// crates and of the tests.
     Commands(Vec<String>),
 }
