@@ -4,8 +4,8 @@
 //! so the cost of a call is paid once per batch. The caller decides what happens when a queue is full.
 //!
 //! This file imports no method. The register, [`table`], imports them all: its rows, and names parsed with these rows.
-//! ARCHITECTURE.md has what belongs to a new method. The smallest on a CAN socket is `mmsg.rs`, by `can_raw::receiving` and
-//! the check of `read_write`. A program may pass its own table to [`ReceiveMethod::parse`].
+//! ARCHITECTURE.md has what belongs to a new method. The smallest for many frames of a CAN socket is `mmsg.rs`, by
+//! `can_raw::receiving` and the check of `read_write`. A program may pass its own table to [`ReceiveMethod::parse`].
 
 pub(crate) mod can_raw;
 pub(crate) mod canchar;
