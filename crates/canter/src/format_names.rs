@@ -1,11 +1,7 @@
 //! Formats of recordings as the command line names them: for `--format`, its help and its completions, and for errors that
 //! list them. All texts come from the rows of the table of formats.
 
-use canter_formats::{
-    FORMATS, Format,
-    format::{Keeps, Stamps},
-    list_extensions, list_names, list_titles,
-};
+use canter_formats::{FORMATS, Format, format::Stamps, list_extensions, list_names, list_titles};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// Selects the formats that a command accepts.
@@ -63,11 +59,9 @@ pub fn conversions() -> String {
 
 /// The help of `convert --ns`.
 pub fn ns_help() -> String {
-    let is_longer = |kept: Keeps| matches!(kept.stamps, Stamps::Us | Stamps::UsFromFirst);
-    let formats = FORMATS.iter().filter(|row| row.keeps.is_some_and(is_longer));
-    let extensions: Vec<_> =
-        formats.filter_map(|row| Some(format!(".{}", row.extensions.first()?))).collect();
-    format!("In {}, stamps of 9 digits instead of 6", extensions.join(" and "))
+    let is_longer =
+        |row: &Format| row.keeps.is_some_and(|kept| matches!(kept.stamps, Stamps::Us | Stamps::UsFromFirst));
+    format!("In {}, stamps of 9 digits instead of 6", list_extensions(FORMATS, is_longer, "and"))
 }
 
 /// The help of `convert --output`.
