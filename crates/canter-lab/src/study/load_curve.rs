@@ -39,6 +39,18 @@ pub fn points_of<'a>(
     &mut curves[place].curve.get_or_insert_with(empty).points
 }
 
+/// A quantity against the number of buses.
+pub fn against_buses(quantity: &str, unit: &str, points: Vec<[u64; 2]>) -> Curve {
+    Curve {
+        quantity: quantity.to_owned(),
+        unit: unit.to_owned(),
+        decimals: 0,
+        against: "buses".to_owned(),
+        against_unit: String::new(),
+        points,
+    }
+}
+
 fn empty() -> Curve {
     Curve {
         quantity: "processor load".to_owned(),

@@ -3,7 +3,7 @@
 
 mod flows;
 
-use super::rules::Rules;
+use super::{load_curve, rules::Rules};
 use crate::meter::sweep;
 use canter_cli::failure::{self, Exit, Failure};
 use canter_io::Interface;
@@ -228,14 +228,8 @@ fn series(plan: &ThroughputPlan, case: &Case<'_>, points: &[Point]) -> Vec<Serie
 }
 
 fn curve(quantity: &str, unit: &str, points: &[Point], value: impl Fn(&Point) -> Option<u64>) -> Curve {
-    Curve {
-        quantity: quantity.to_owned(),
-        unit: unit.to_owned(),
-        decimals: 0,
-        against: "buses".to_owned(),
-        against_unit: String::new(),
-        points: points.iter().filter_map(|point| Some([point.buses, value(point)?])).collect(),
-    }
+    let points = points.iter().filter_map(|point| Some([point.buses, value(point)?])).collect();
+    load_curve::against_buses(quantity, unit, points)
 }
 
 /// The frames of all points; those that were lost have no place.

@@ -1,10 +1,13 @@
 //! The highest rate that a recorder keeps up with, and what a frame takes the processor at half of that rate.
 
 use super::{Case, RecordingPlan, Run, buses::Traffic, condition, run};
-use crate::meter::{sweep, syscalls};
+use crate::{
+    meter::{sweep, syscalls},
+    study::load_curve,
+};
 use canter_cli::failure;
 use canter_io::BitRate;
-use canter_measure::result::{Curve, Series};
+use canter_measure::result::Series;
 use canter_route::traffic::template;
 
 /// The bit rate of buses whose frames have a period.
@@ -41,23 +44,12 @@ pub fn measure(plan: &RecordingPlan, case: Case) -> failure::Result<Vec<Series>>
     let series = |(quantity, unit, value): (String, &str, u64)| Series {
         method: case.recorder.name.to_owned(),
         condition: condition(plan, case),
-        curve: Some(curve(quantity, unit, [plan.buses.into(), value])),
+        curve: Some(load_curve::against_buses(&quantity, unit, vec![[plan.buses.into(), value]])),
         ledger: half.ledger,
         wire: Some(half.sent.wire),
         ..Series::default()
     };
     Ok(figures.into_iter().map(series).collect())
-}
-
-fn curve(quantity: String, unit: &str, point: [u64; 2]) -> Curve {
-    Curve {
-        quantity,
-        unit: unit.to_owned(),
-        decimals: 0,
-        against: "buses".to_owned(),
-        against_unit: String::new(),
-        points: vec![point],
-    }
 }
 
 #[cfg(test)]
