@@ -295,13 +295,13 @@ bench-convert: setup target/python
 	PYTHON="$$(realpath target/python/bin)/python" && $(RELEASE) lab --quiet --clock virtual --timeout 20m -- \
 	  env PYTHON="$$PYTHON" crates/canter/benches/convert.sh
 
-# The model of `canter lab --cost desktop` against this machine: target/bench/model.tsv.
+# The model of `canter lab --cost desktop` against this machine: target/bench/model.tsv. ONLY=rules: what belongs to them.
 bench-model: setup
 	$(RUST_BUILD) build --release --locked
 	mkdir -p target/bench
 	benches="$$($(RUST_BUILD) bench --locked --manifest-path benches/Cargo.toml --target-dir $(TARGET) --no-run \
 	  --message-format json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')" && \
-	  python3 crates/canter/benches/model.py "$$(realpath $(RELEASE))" "$$benches" > target/bench/model.tsv
+	  python3 crates/canter/benches/model.py "$$(realpath $(RELEASE))" "$$benches" "$(ONLY)" > target/bench/model.tsv
 	cat target/bench/model.tsv
 
 # FRAMES frames (a million) through random rules, half of them each way, and through a recorder into files that are read

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-CANTER, BENCHES = sys.argv[1:]
+CANTER, BENCHES, ONLY = sys.argv[1:]
 FEW, MANY, HERE = 1_000, 100_000, 500_000
 REPEATS = 25
 CONVERSIONS = [
@@ -48,7 +48,8 @@ def here_ns(read, written):
 
 def profile(command):
     """What the command printed, and the model's time and the instructions of each function of its program."""
-    lab = [CANTER, "lab", "--quiet", "--profile", "--cost", "desktop", "--clock", "virtual", "--json", "profile.json", "--"]
+    lab = [CANTER, "lab", "--quiet", "--profile", "--cost", "desktop", "--clock", "virtual", "--json", "profile.json",
+           "--timeout", "1h", "--"]
     run = subprocess.run(lab + command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     with open("profile.json", encoding="utf-8") as file:
         return run.stdout, json.load(file)["programs"]
@@ -70,7 +71,8 @@ def table(text):
 
 
 def benches_here():
-    runs = [subprocess.run([BENCHES, "--bench", part], check=True, stdout=subprocess.PIPE, text=True) for part in PARTS]
+    parts = [part for part in PARTS if ONLY in part]
+    runs = [subprocess.run([BENCHES, "--bench", part], check=True, stdout=subprocess.PIPE, text=True) for part in parts]
     return {name: ns for run in runs for name, ns in table(run.stdout).items()}
 
 
@@ -82,23 +84,28 @@ def bench_modelled(name):
     return [a_frame * time_ns / instructions, a_frame]
 
 
-def main():
-    os.chdir(tempfile.mkdtemp())
-    for frames in (FEW, MANY, HERE):
+def rows():
+    """The name of each, its time here, by the model, and its instructions. Only the first needs a quiet machine."""
+    conversions = CONVERSIONS if ONLY in "convert:" else []
+    for frames in (FEW, MANY, HERE) if conversions else ():
         write_log(frames)
         for written in ("pcapng", "asc", "blf", "csv", "mf4"):
             subprocess.run([CANTER, "convert", f"{frames}.log", "-o", f"{frames}.{written}", "-q"], check=True)
-    here = [(f"convert: {read} to {written}", here_ns(read, written)) for read, written in CONVERSIONS]
-    here += benches_here().items()
-    print("quiet no longer needed", file=sys.stderr)
-    predicted = [modelled(*pair) for pair in CONVERSIONS] + [bench_modelled(name) for name, _ in here[len(CONVERSIONS):]]
-    rows = [(name, ns, *model) for (name, ns), model in zip(here, predicted)]
-    means = [math.exp(sum(math.log(row[at]) for row in rows) / len(rows)) for at in (1, 2, 3)]
+    here = [here_ns(*pair) for pair in conversions]
+    benches = benches_here()
+    found = [(f"convert: {pair[0]} to {pair[1]}", ns, *modelled(*pair)) for pair, ns in zip(conversions, here)]
+    return found + [(name, ns, *bench_modelled(name)) for name, ns in benches.items()]
+
+
+def main():
+    os.chdir(tempfile.mkdtemp())
+    found = rows()
+    means = [math.exp(sum(math.log(row[at]) for row in found) / len(found)) for at in (1, 2, 3)]
     print("what\there_ns\tmodel_ns\tinstructions\tmodel_off_percent\tinstructions_off_percent")
-    for name, *found in rows:
-        measured, *models = [value / mean for value, mean in zip(found, means)]
+    for name, *figures in found:
+        measured, *models = [value / mean for value, mean in zip(figures, means)]
         off = [f"{100 * (one / measured - 1):+.0f}" for one in models]
-        print(name, *(f"{value:.1f}" for value in found), *off, sep="\t")
+        print(name, *(f"{value:.1f}" for value in figures), *off, sep="\t")
 
 
 main()

@@ -31,7 +31,7 @@ struct Plot {
 
 pub fn draw(group: &Latencies<'_>) -> String {
     let plot = plot(group, (WIDTH - RIGHT, HEIGHT - BOTTOM));
-    let title = format!("Profiles: how many frames had a {} longer than t", group.quantity());
+    let title = format!("Profiles of the {}", group.quantity());
     let mut svg = Svg::new(WIDTH, HEIGHT, &title);
     svg.describe(&description(group));
     grid(&mut svg, &plot);
@@ -81,7 +81,7 @@ fn plot(group: &Latencies<'_>, (right, bottom): (f64, f64)) -> Plot {
 }
 
 fn grid(svg: &mut Svg, plot: &Plot) {
-    svg.text("head", (0.0, 10.0), "frames that took longer than t");
+    svg.text("head", (0.0, 10.0), "frames longer than t");
     let frames = plot.y.ticks(7).into_iter();
     let frames = frames.map(|tick| (plot.y.at(tick), units::grouped(tick.round() as u128)));
     plot::levels(svg, frames.collect(), (LEFT, plot.right));

@@ -516,7 +516,7 @@ mod tests {
         for (more, expected) in [
             ("", ONE_KIND),
             (&latency.replace("can-gw", "can-gv"), "can-gv"),
-            (&format!("{latency}loads = [\"rain\"]\n"), "rain: no such load (none, cpu, "),
+            (&format!("{latency}loads = [\"rain\"]\n"), "rain: no such load (none, busy-processes, cpu, "),
             (&format!("{latency}traffic = [\"rain\"]\n"), "traffic: must be one-at-a-time, "),
             (&format!("{latency}rules = [\"eff=0\"]\n"), "eff=0: "),
             (&latency.replace("[2]", "[1]"), "lens: "),
