@@ -50,36 +50,12 @@ fn texts(folder: &Path, name: &str) -> Vec<String> {
     texts
 }
 
-/// The modules of the crate that a text names: `crate::live::Live`, and each first word of `crate::{gaps, live::Live}`.
+/// The words of imports from the crate, `crate::live::Live` and `crate::{gaps, live::Live}`, that may be modules. A word too
+/// many costs a repetition.
 fn imported(text: &str) -> Vec<String> {
-    let word = |rest: &str| -> String {
-        rest.trim_start().chars().take_while(|&c| c == '_' || c.is_alphanumeric()).collect()
-    };
-    let mut found = Vec::new();
-    for (at, _) in text.match_indices("crate::") {
-        let rest = &text[at + "crate::".len()..];
-        let Some(group) = rest.strip_prefix('{') else {
-            found.push(word(rest));
-            continue;
-        };
-        let mut depth = 0;
-        let mut begins = true;
-        for (at, letter) in group.char_indices() {
-            match letter {
-                '}' if depth == 0 => break,
-                '{' => depth += 1,
-                '}' => depth -= 1,
-                ',' if depth == 0 => begins = true,
-                _ if begins && !letter.is_whitespace() => {
-                    found.push(word(&group[at..]));
-                    begins = false;
-                }
-                _ => {}
-            }
-        }
-    }
-    found.retain(|name| name.chars().next().is_some_and(char::is_lowercase));
-    found
+    let imports = text.split("crate::").skip(1).map(|rest| rest.split(';').next().unwrap_or_default());
+    let words = imports.flat_map(|import| import.split(|c: char| c != '_' && !c.is_alphanumeric()));
+    words.filter(|word| word.starts_with(char::is_lowercase)).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

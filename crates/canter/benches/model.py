@@ -85,7 +85,7 @@ def bench_modelled(name):
 
 
 def rows():
-    """The name of each, its time here, by the model, and its instructions. Only the first needs a quiet machine."""
+    """The name of each, its time here, by the model, and its instructions. Only the time here needs a quiet machine."""
     conversions = CONVERSIONS if ONLY in "convert:" else []
     for frames in (FEW, MANY, HERE) if conversions else ():
         write_log(frames)

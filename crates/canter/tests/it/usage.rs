@@ -10,9 +10,9 @@ use crate::{
 const MISUSED: &[(&str, &[&str])] = &[
     ("gateway can3", &["gateway: <OUT>: is missing", "\n  canter gateway "]),
     ("gateway can3 can4 --method nap", &["nap", "not a pair RECEIVER+TRANSMITTER", "can-gw", "read+write"]),
-    ("gateway can3 can4 --method nap+write", &["no such receiver", "there are read, "]),
+    ("gateway can3 can4 --method nap+write", &["no such receiver", "read, recvmmsg, ring"]),
     ("gateway can3 can4 --method ring/nap+write", &["no such wait", "ring/poll, ring/spin"]),
-    ("gateway can3 can4 --method ring+nap", &["no such transmitter", "there are write, "]),
+    ("gateway can3 can4 --method ring+nap", &["no such transmitter", "write, sendmmsg, ring"]),
     ("gateway can3 can4 --filter what", &["--filter", "what"]),
     ("gateway can3 can4 --filter 123:7FF,400:", &["--filter"]),
     ("gateway can3 can4 --filter 123:7FF:700", &["--filter"]),
