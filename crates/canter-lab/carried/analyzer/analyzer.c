@@ -78,6 +78,7 @@ struct block {
 	uint8_t class;		/* of a user program */
 	bool user, starts, halts;
 	bool reads_clock;	/* its last instruction does, so QEMU's clock is exact after it */
+	bool copies;		/* its last instruction is a string instruction that repeats itself */
 };
 
 struct frame {
@@ -145,7 +146,8 @@ static bool awaits_user;	/* for MARK_USER */
 static unsigned int window;
 
 static uint64_t aborted;	/* instructions that were counted and not executed */
-static uint64_t seen;		/* executed() at the last block */
+static uint64_t seen;		/* executed() at the last block or mark */
+static uint64_t began;		/* executed() at the last block */
 static struct counts counts;
 static uint64_t drift_ns, deepest, overflown, lost_blocks;
 static uint64_t base_ns, base_count;
@@ -493,11 +495,14 @@ static void follow(struct processor *processor, const struct block *block)
 
 /*
  * Whether a fault has broken off the last block: then its last instruction was counted, and will be
- * repeated. Otherwise the fault was that the next block was not in memory.
+ * repeated. Otherwise the fault was that the next block was not in memory. Of a block's last
+ * instruction only one that copies is expected to fault.
  */
 static bool broke_off(void)
 {
-	return running && running->last && executed() - seen < running->last->length;
+	const struct block *last = running ? running->last : NULL;
+
+	return last && (last->copies || executed() - began < last->length);
 }
 
 static void enter_block(unsigned int cpu, void *data)
@@ -516,6 +521,7 @@ static void enter_block(unsigned int cpu, void *data)
 	if (!repeats && processor->last &&
 	    (processor->last->halts || processor->last->reads_clock))
 		compare_clocks(cpu, processor->last->halts);
+	began = seen;
 	running = processor;
 	processor->last = block;
 	if (cost_counted) {
@@ -615,7 +621,7 @@ static void open_window(unsigned int cpu)
 	drift_ns = deepest = overflown = events_count = 0;
 	has_frames = awaits_user = false;
 	running = &processors[cpu % PROCESSORS];
-	seen = base_count = executed();
+	seen = began = base_count = executed();
 	base_ns = clock_now_ns();
 	based = false;
 	counting = true;
@@ -760,6 +766,14 @@ static void marked(unsigned int cpu, void *data)
 	}
 }
 
+/* rep, repe or repne before movs, cmps, stos, lods or scas, also of eight bytes */
+static bool repeats_itself(uint64_t bytes)
+{
+	uint8_t code = (bytes >> 8 & 0xf8) == 0x48 ? bytes >> 16 : bytes >> 8;
+
+	return (bytes & 0xfe) == 0xf2 && ((code & 0xfc) == 0xa4 || (code >= 0xaa && code <= 0xaf));
+}
+
 /* in, out, ins, outs, also of two bytes */
 static bool accesses_port(uint64_t bytes)
 {
@@ -811,6 +825,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if ((bytes & 0xff) == 0xf4)
 			block->halts = true;
 		block->reads_clock = (bytes & 0xffff) == 0x310f || (bytes & 0xffffff) == 0xf9010f;
+		block->copies = repeats_itself(bytes);
 		if (block->function >= 0 && !pushed && is_push(bytes) &&
 		    (functions[block->function].flags & (SWITCHES | ENTERS)) &&
 		    qemu_plugin_insn_vaddr(insn) < functions[block->function].address + 64) {

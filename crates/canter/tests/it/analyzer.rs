@@ -115,17 +115,31 @@ fn the_kernels_functions_are_described_anew_when_a_module_has_come() {
     assert!(medians.iter().all(|median| median.abs_diff(medians[0]) < 20), "{medians:?}");
 }
 
-/// The gateway of delayed.c with this number of no-operations in its loop.
-fn delayed(instructions: u32) -> String {
+/// Compiles a program of the folder beside this file.
+fn compiled(source: &str, program: &str, option: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/analyzer");
-    let program = format!("/tmp/delayed-{instructions}");
-    let done = Command::new("cc")
-        .args(["-O1", &format!("-DDELAY={instructions}"), "-o", &program])
-        .arg(folder.join("delayed.c"))
-        .output()
-        .unwrap();
+    let program = format!("/tmp/{program}");
+    let mut compiler = Command::new("cc");
+    let done = compiler.args(["-O1", option, "-o", &program]).arg(folder.join(source)).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     program
+}
+
+/// The gateway of delayed.c with this number of no-operations in its loop.
+fn delayed(instructions: u32) -> String {
+    compiled("delayed.c", &format!("delayed-{instructions}"), &format!("-DDELAY={instructions}"))
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer"]
+fn an_instruction_that_a_fault_breaks_off_is_counted_once_and_no_other_is_left_out() {
+    let _alone = alone();
+    cards();
+    let _gateway = Gateway::start("can3", "can4", "can-gw", &[]);
+    // Gives the analyzer the kernel's functions.
+    series(&latency(&["--send", "can0", "--routed", "can2", "--count", "1"]));
+    let drifts = output(&compiled("faults.c", "faults", "-Wall"), &["/run/canter-lab/analyzer"]);
+    assert_eq!(drifts, "drift 0\n".repeat(4));
 }
 
 #[test]
