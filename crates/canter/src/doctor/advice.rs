@@ -116,6 +116,12 @@ const TABLE: &[(&str, Advice)] = &[
             .risk("programs with much memory that do not ask for huge pages run some per cent slower"),
     ),
     (
+        "page-batches",
+        Advice::lasting(SYSCTL).risk(
+            "programs that take much memory wait more often for each other, which shows on tens of processors",
+        ),
+    ),
+    (
         "capabilities",
         Advice::lasting("")
             .safer("let canter's services record and route: each unit has the rights that it needs, and no user has them \

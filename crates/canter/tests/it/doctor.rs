@@ -7,9 +7,11 @@ use crate::testbed::{CARDS, DEADLINE, Ended, alone, canter, eventually, ip, outp
 use std::fs;
 
 const HEALTHY_QUEUE: &str = "300";
+const PAGES: &str = "/proc/sys/vm/percpu_pagelist_high_fraction";
 
-/// The cards as a careful engineer would set them.
+/// The machine and its cards as a careful engineer would set them.
 pub fn healthy_cards() {
+    fs::write(PAGES, "100000").unwrap();
     for card in CARDS {
         ip(&format!("link set {card} down"));
         ip(&format!("link set {card} up txqueuelen {HEALTHY_QUEUE} type can bitrate 1000000 one-shot off"));
@@ -128,6 +130,10 @@ fn a_healthy_machine_has_no_findings_and_each_planted_fault_is_found_alone() {
     const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     let planted = Setting::change(CLOCK, "acpi_pm");
     finds("clock-source", "machine", "latency");
+    drop(planted);
+
+    let planted = Setting::change(PAGES, "0");
+    finds("page-batches", "machine", "latency");
     drop(planted);
 }
 

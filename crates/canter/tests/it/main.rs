@@ -31,6 +31,7 @@ mod convert_peers;
 mod decode;
 mod decode_peers;
 mod doctor;
+mod doctor_pages;
 mod doctor_realtime;
 mod dump;
 mod formats_page;
