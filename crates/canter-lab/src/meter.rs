@@ -1,6 +1,7 @@
 //! Instruments: what a frame costs, and how late it is.
 
 mod analyzed;
+mod beside_sockets;
 mod cards;
 mod controllers;
 pub(crate) mod experiment;

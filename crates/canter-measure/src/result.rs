@@ -26,6 +26,8 @@ pub const RECORDING: &str = "recording";
 pub const RECEIVING: &str = "load of receiving";
 /// The quantity of the run times of an interrupt's handler.
 pub const HANDLER_TIME: &str = "handler time";
+/// The quantity of how far the latency of each frame by sockets is from that by the analyzer.
+pub const BESIDE_SOCKETS: &str = "difference of sockets and analyzer";
 
 const NO_RESULT: &str = "not a result file of canter (--json FILE writes one)";
 

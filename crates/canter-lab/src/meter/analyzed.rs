@@ -4,6 +4,7 @@
 //! The stamps are read when all frames are through.
 
 use super::{
+    beside_sockets::BesideSockets,
     experiment::{Experiment, Outcome, Port, Schedule, Sending, Surroundings},
     instrument::{Instrument, Setup, Silence},
     sockets,
@@ -21,10 +22,13 @@ use canter_io::{
     Batch, Frame, Interface, Meta,
     batch::{Clock, Origin},
     clock,
-    method::{Receive, Transmit, TransmitMethod, TransmitOptions},
+    method::{Echo, Receive, Transmit, TransmitMethod, TransmitOptions},
     thread,
 };
-use canter_measure::result::{self, Condition, Series, Stages};
+use canter_measure::{
+    histogram::Histogram,
+    result::{self, BESIDE_SOCKETS, Condition, Series, Stages},
+};
 use canter_route::traffic::{pattern::Traffic, random::Random, template};
 use std::{
     collections::VecDeque,
@@ -39,6 +43,8 @@ const FRAMES_MAX: u64 = 20_000;
 /// The interfaces of a measurement, and what the analyzer has seen.
 pub struct Analyzed {
     send: Interface,
+    /// What stamps on the sender's bus, where sockets stamp too; `None`: the sender's echo does.
+    direct: Option<Interface>,
     routed: Interface,
     shared: Shared,
 }
@@ -52,6 +58,8 @@ struct Seen {
     /// Stamps that have not been read yet: number and time, at the sender and at the gateway.
     stamps: [VecDeque<(usize, u64)>; 2],
     ways: Vec<Way>,
+    /// How far sockets are from the analyzer, in ns, of each frame; `None`: none stamped.
+    apart_ns: Option<Vec<u64>>,
     /// The reason why the ways decide nothing.
     invalid: Option<String>,
 }
@@ -70,6 +78,7 @@ impl Analyzed {
             Ok::<_, Failure>(interface)
         };
         let (send, routed) = (find(&setup.send)?, find(&setup.routed)?);
+        let direct = setup.direct.as_deref().map(find).transpose()?;
         if send.name == routed.name {
             let why = format!("{}: is on both sides, so there is no gateway between them", send.name);
             return Err(Failure::new(Exit::Usage, why));
@@ -80,8 +89,9 @@ impl Analyzed {
         let programs = [Some(meter), gateway].into_iter().flatten().collect();
         let session = Session::load(&Request { programs, others, marks: true })?;
         let frame = setup.template.frame()?;
-        let seen = Seen { session, frame, stamps: Default::default(), ways: Vec::new(), invalid: None };
-        Ok(Self { send, routed, shared: Arc::new(Mutex::new(seen)) })
+        let (stamps, ways) = Default::default();
+        let seen = Seen { session, frame, stamps, ways, apart_ns: None, invalid: None };
+        Ok(Self { send, direct, routed, shared: Arc::new(Mutex::new(seen)) })
     }
 }
 
@@ -93,8 +103,8 @@ fn refuse(setup: &Setup) -> failure::Result<()> {
         "--count: at most 20000 with --instrument analyzer, which keeps them all until the end"
     } else if setup.null {
         "--null: the instrument analyzer has no floor"
-    } else if setup.direct.is_some() {
-        "--direct: not with --instrument analyzer, which stamps the frame when it is sent"
+    } else if setup.direct.is_some() && !setup.beside_sockets {
+        "--direct: only for --beside-sockets with --instrument analyzer, which stamps the frame when it is sent"
     } else {
         return Ok(());
     };
@@ -103,7 +113,7 @@ fn refuse(setup: &Setup) -> failure::Result<()> {
 
 impl Instrument for Analyzed {
     fn interfaces(&self) -> Vec<&Interface> {
-        vec![&self.send, &self.routed]
+        [Some(&self.send), self.direct.as_ref(), Some(&self.routed)].into_iter().flatten().collect()
     }
 
     fn experiment(&self, setup: &Setup, frame: Frame) -> failure::Result<(Experiment, Sending, Condition)> {
@@ -111,12 +121,17 @@ impl Instrument for Analyzed {
             self.interfaces().into_iter().try_for_each(refuse_classic)?;
         }
         let sender: TransmitMethod = self.send.carrier.usual.transmit.parse()?;
-        let sender = sender.open(&self.send, &TransmitOptions::default().without_waiting())?;
+        let direct = self.direct.as_ref().unwrap_or(&self.send);
+        let beside = setup.beside_sockets.then(|| BesideSockets::open(setup, [direct, &self.routed]));
+        let echo = if setup.beside_sockets && self.direct.is_none() { Echo::On } else { Echo::Auto };
+        let to = TransmitOptions { echo, ..TransmitOptions::default() }.without_waiting();
+        let sender = sender.open(&self.send, &to)?;
         let frame_ns = template::mean_ns(&frame, setup.count, sockets::rates(&self.send));
         let side = |side| Box::new(Side { shared: Arc::clone(&self.shared), side });
         let sending = OneByOne {
             shared: Arc::clone(&self.shared),
             sender,
+            beside: beside.transpose()?,
             frame,
             count: setup.count,
             sent: 0,
@@ -183,7 +198,15 @@ impl Instrument for Analyzed {
                 series.latency_ns = None;
                 series.unavailable = format!("analyzer: {why}");
             }
-            None => series.stages = stages(&seen.ways),
+            None => match &seen.apart_ns {
+                Some(apart_ns) => {
+                    let mut histogram = Histogram::new();
+                    apart_ns.iter().for_each(|&ns| histogram.record(ns as i64));
+                    BESIDE_SOCKETS.clone_into(&mut series.quantity);
+                    series.latency_ns = Some(histogram.to_latency());
+                }
+                None => series.stages = stages(&seen.ways),
+            },
         }
         Ok(())
     }
@@ -246,6 +269,7 @@ impl Surroundings for Paused {
 struct OneByOne {
     shared: Shared,
     sender: Box<dyn Transmit>,
+    beside: Option<BesideSockets>,
     frame: Frame,
     count: u64,
     sent: u64,
@@ -296,6 +320,10 @@ impl Schedule for OneByOne {
                     seen.stamps[0].push_back((way.number, machine_ns(way.begin_ns)));
                     let own_ns = way.end.map(|end| end.time_ns - end.of_meter());
                     seen.stamps[1].extend(own_ns.map(|own_ns| (way.number, machine_ns(own_ns))));
+                }
+                match self.beside.as_mut().map(|beside| beside.apart_ns(&ways, &self.frame)).transpose() {
+                    Ok(apart_ns) => seen.apart_ns = apart_ns,
+                    Err(why) => seen.invalid = Some(why),
                 }
                 seen.ways = ways;
             }

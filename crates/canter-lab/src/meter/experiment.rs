@@ -401,7 +401,7 @@ impl Experiment {
 }
 
 /// Reads a receiver until it is empty; skips frames of others.
-fn drain(
+pub(super) fn drain(
     receiver: &mut dyn Receive,
     batch: &mut Batch,
     like: &Frame,

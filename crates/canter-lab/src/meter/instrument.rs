@@ -70,6 +70,9 @@ pub struct Setup {
     /// Measure each run time of this card's interrupt handler instead of latencies (--instrument probe)
     #[arg(long, value_name = "CARD")]
     pub handler: Option<String>,
+    /// Also stamp each frame by sockets, and measure how far they are from the analyzer (--instrument analyzer)
+    #[arg(long)]
+    pub beside_sockets: bool,
     /// The process of the gateway, whose code is the gateway's own (--instrument analyzer).
     #[arg(skip)]
     pub gateway: Option<u32>,

@@ -63,6 +63,9 @@ fn instrument(setup: &Setup) -> failure::Result<Box<dyn Instrument>> {
         let why = format!("--handler {card}: needs --instrument probe");
         return Err(Failure::new(Exit::Usage, why));
     }
+    if setup.beside_sockets && setup.instrument != InstrumentName::Analyzer {
+        return Err(Failure::new(Exit::Usage, "--beside-sockets: needs --instrument analyzer"));
+    }
     Ok(match setup.instrument {
         InstrumentName::Socket | InstrumentName::Hardware => Box::new(Interfaces::find(setup)?),
         InstrumentName::Wire => Box::new(Buses::find(setup)?),

@@ -63,19 +63,11 @@ impl Interfaces {
         self.direct.as_ref().unwrap_or(&self.send)
     }
 
-    /// What receives frames with stamps. The queue has room for all frames that can be on their way.
     fn receiver(&self, on: &Interface, count: u64) -> failure::Result<Box<dyn Receive>> {
-        let frames = count.clamp(256, 1 << 16) as u32;
-        if self.by_controllers {
-            return Ok(Box::new(Controller::open(on, frames.saturating_mul(QUEUED_BYTES))?));
+        match self.by_controllers {
+            true => Ok(Box::new(Controller::open(on, queue_frames(count).saturating_mul(QUEUED_BYTES))?)),
+            false => receiver(on, count),
         }
-        let options = ReceiveOptions {
-            stamps: true,
-            queue_frames: Some(frames),
-            whole_queue: true,
-            ..ReceiveOptions::default()
-        };
-        Ok(on.carrier.usual.receive_spinning.parse::<ReceiveMethod>()?.open(on, &options)?)
     }
 
     fn refuse_classic(&self) -> failure::Result<()> {
@@ -158,8 +150,24 @@ impl Instrument for Interfaces {
     }
 }
 
+/// The room for all frames that can be on their way.
+fn queue_frames(count: u64) -> u32 {
+    count.clamp(256, 1 << 16) as u32
+}
+
+/// What receives frames with the kernel's stamps.
+pub(super) fn receiver(on: &Interface, count: u64) -> failure::Result<Box<dyn Receive>> {
+    let options = ReceiveOptions {
+        stamps: true,
+        queue_frames: Some(queue_frames(count)),
+        whole_queue: true,
+        ..ReceiveOptions::default()
+    };
+    Ok(on.carrier.usual.receive_spinning.parse::<ReceiveMethod>()?.open(on, &options)?)
+}
+
 /// The bit rates of the routed bus, if a frame takes time there.
-fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
+pub(super) fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
     let takes_time = match setup.wire_time {
         WireTime::Yes => true,
         WireTime::No => false,

@@ -336,6 +336,13 @@ impl Study {
         if matches!(&kind, Kind::Latency(plan) if plan.handler.is_some()) && lab.bus != Bus::Probe {
             return Err(wrong("handler: needs bus = \"probe\"".to_owned()));
         }
+        let on_cards = lab.bus == Bus::Sja1000 && lab.canchar.is_none();
+        let beside_sockets = matches!(&kind, Kind::Latency(plan) if plan.beside_sockets);
+        if beside_sockets && !(lab.analyzer && on_cards) {
+            return Err(wrong(
+                "beside_sockets: needs analyzer = true, on the cards of bus = \"sja1000\"".to_owned(),
+            ));
+        }
         if lab.bus == Bus::Fd && lab.canchar.is_some() {
             return Err(wrong("[lab] bus = \"fd\": canchar does not drive these cards".to_owned()));
         }

@@ -54,6 +54,9 @@ pub struct LatencyFile {
     timeline: bool,
     /// The card whose interrupt handler's run times are measured instead of latencies.
     handler: Option<End>,
+    /// Whether sockets stamp the frames that the analyzer sees, and how far the two are apart is measured.
+    #[serde(default)]
+    beside_sockets: bool,
 }
 
 /// A gateway's card.
@@ -116,6 +119,7 @@ pub struct LatencyPlan {
     pub realtime: u8,
     pub timeline: bool,
     pub handler: Option<End>,
+    pub beside_sockets: bool,
 }
 
 /// One combination of the conditions.
@@ -161,6 +165,7 @@ impl LatencyFile {
             realtime: self.realtime,
             timeline: self.timeline,
             handler: self.handler,
+            beside_sockets: self.beside_sockets,
         })
     }
 }

@@ -7,7 +7,7 @@
 //! can2 are its cards, and the gateway's cards have the driver that its method needs.
 
 use super::{
-    definition::{Bus, Study},
+    definition::{Bus, Kind, Study},
     load::Load,
     plan::{Case, DIRECT, INTERRUPT, LatencyPlan, has_no_gateway},
     preparation::{Rate, SENDER_CPU, place_interrupts, set_up},
@@ -62,7 +62,7 @@ const APART: &str =
 pub const TOGETHER: &str = "everything on the only processor";
 /// The quantity of what lies between the meter's stamps without a gateway.
 const OWN_TIME: &str = "time without a gateway";
-/// The acknowledging interface on the bus of the exact instrument's sender.
+/// Another interface on the sender's bus: acknowledges what the exact instrument sends, and stamps beside the analyzer.
 const WITNESS: &str = "can1";
 
 /// The testbed of the lab, for a study.
@@ -100,10 +100,14 @@ fn sides(study: &Study) -> (Bed, Place) {
             (_, Some(_)) => ["can0", "can2", devices[0], devices[1]],
         };
         let [send, routed, input, output] = interfaces;
+        let beside_sockets = matches!(&study.kind, Kind::Latency(plan) if plan.beside_sockets);
+        let direct = beside_sockets.then_some(WITNESS);
+        let up: Vec<&str> = interfaces.into_iter().chain(direct).collect();
         let bed = Bed {
             send: send.to_owned(),
+            direct: direct.map(str::to_owned),
             routed: routed.to_owned(),
-            up: names(&interfaces),
+            up: names(&up),
             instrument: InstrumentName::Analyzer,
             processor: apart.then_some(SENDER_CPU),
             ..Bed::default()
@@ -229,6 +233,7 @@ impl Bed {
             null: has_no_gateway(&case.method),
             wire_time: WireTime::Auto,
             instrument: self.instrument,
+            beside_sockets: plan.beside_sockets,
             gateway: None,
             timeline: plan.timeline,
             handler: plan.handler.and_then(|end| Some(end.card(self.gateways.as_ref()?).to_owned())),

@@ -59,9 +59,12 @@ pub fn stage(series: &Value, name: &str) -> u64 {
     number(&found.unwrap_or_else(|| panic!("{name}: {series}"))["median_frame_ns"])
 }
 
-/// Brings up five nodes at 500 kbit/s.
+/// Brings up five nodes at 500 kbit/s, whether they were up or not.
 fn wires() {
-    (0..5).for_each(|node| ip(&format!("link set wcan{node} up type can bitrate 500000")));
+    for node in 0..5 {
+        ip(&format!("link set wcan{node} down"));
+        ip(&format!("link set wcan{node} up type can bitrate 500000"));
+    }
 }
 
 fn records(tap: &mut Tap) -> Vec<Record> {
@@ -266,10 +269,31 @@ fn what_the_analyzer_cannot_measure_is_refused_in_one_line() {
         (&["--traffic", "period=1ms"][..], 2, "frames one at a time"),
         (&["--count", "20001"], 2, "at most 20000"),
         (&["--null"], 2, "has no floor"),
-        (&["--direct", "can1"], 2, "not with --instrument analyzer"),
+        (&["--direct", "can1"], 2, "only for --beside-sockets"),
     ] {
         let ended = latency(&[&["--send", "can0", "--routed", "can2"], options].concat());
         assert_eq!(ended.code, Some(code), "{ended:?}");
         assert!(ended.complaint().contains(reason), "{ended:?}");
+    }
+    let ended = canter(&["latency", "--send", "can0", "--routed", "can2", "--beside-sockets"]).ended(LIMIT);
+    assert!(ended.code == Some(2) && ended.complaint().contains("needs --instrument analyzer"), "{ended:?}");
+}
+
+#[test]
+#[ignore = "needs the lab: make test ONLY=analyzer"]
+fn sockets_stamp_the_same_frames_and_are_a_few_microseconds_apart() {
+    let _alone = alone();
+    cards();
+    let _gateway = Gateway::start("can3", "can4", "read+write", &[]);
+    let beside = |options: &[&str]| {
+        let ends = ["--beside-sockets", "--send", "can0", "--routed", "can2", "--count", "50"];
+        let result = latency(&[&ends[..], options].concat()).json();
+        let series = result["series"][0].clone();
+        assert_eq!(series["quantity"], "difference of sockets and analyzer", "{series}");
+        assert_eq!(series["latency_ns"]["count"], 50, "{series}");
+        number(&series["latency_ns"]["p50"])
+    };
+    for options in [&["--direct", "can1"][..], &[]] {
+        assert!((1..10_000).contains(&beside(options)), "{options:?}: {} ns", beside(options));
     }
 }
