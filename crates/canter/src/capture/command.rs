@@ -384,12 +384,14 @@ impl Session<'_> {
     }
 }
 
-/// The way out of losses that a setting of the kernel prevents; empty for others.
+/// The way out of losses that a setting of the machine may prevent; empty for others.
 fn remedy(account: &Account) -> String {
     /// How many frames wait on each processor, of all drivers without NAPI: 1000 by default.
     const LIMIT: &str = "/proc/sys/net/core/netdev_max_backlog";
     if account.lost.backlog == 0 {
-        return String::new();
+        let overran = account.lost.overrun_events > 0;
+        return if overran { " (canter doctor finds what delays this machine's interrupts)" } else { "" }
+            .to_owned();
     }
     let limit = fs::read_to_string(LIMIT).ok().and_then(|text| text.trim().parse::<u64>().ok());
     let doubled = 2 * limit.unwrap_or_default().max(1000);
