@@ -271,7 +271,7 @@ fn section(
     let mut shown = parts(drawings, |drawing| drawing.across(numbers));
     shown.extend(parts(drawings, |drawing| drawing.by_condition(numbers)));
     Section {
-        id: format!("result-{}", n + 1),
+        id: format!("r{}", n + 1),
         study: result.study.clone(),
         kernel: result.environment.flavour(),
         flavour: if differing.names(KERNEL) { result.environment.flavour() } else { String::new() },

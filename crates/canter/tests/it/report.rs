@@ -98,7 +98,7 @@ fn a_page_needs_nothing_but_itself() {
 #[test]
 fn a_ledger_that_does_not_balance_is_marked_and_others_are_not() {
     let (page, summary) = report("hostile");
-    assert!(page.contains(r#"<section id="result-1" class=invalid>"#));
+    assert!(page.contains(r#"<section id="r1" class=invalid>"#));
     assert!(page.contains(r#" unbalanced">"#) && page.contains("frames: 1 missing"));
     let summary = summary.replace('\n', " ");
     assert!(
