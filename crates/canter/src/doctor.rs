@@ -242,7 +242,7 @@ mod tests {
                  hot
             keep cpufreq.default_governor=performance on the kernel's command line
 
-        22 checks (can0): 1 finding on lost frames, 1 on latency.
+        23 checks (can0): 1 finding on lost frames, 1 on latency.
         "#);
     }
 
