@@ -89,8 +89,8 @@ impl Analyzed {
         let programs = [Some(meter), gateway].into_iter().flatten().collect();
         let session = Session::load(&Request { programs, others, marks: true })?;
         let frame = setup.template.frame()?;
-        let (stamps, ways) = Default::default();
-        let seen = Seen { session, frame, stamps, ways, apart_ns: None, invalid: None };
+        let stamps = Default::default();
+        let seen = Seen { session, frame, stamps, ways: Vec::new(), apart_ns: None, invalid: None };
         Ok(Self { send, direct, routed, shared: Arc::new(Mutex::new(seen)) })
     }
 }
@@ -122,7 +122,8 @@ impl Instrument for Analyzed {
         }
         let sender: TransmitMethod = self.send.carrier.usual.transmit.parse()?;
         let direct = self.direct.as_ref().unwrap_or(&self.send);
-        let beside = setup.beside_sockets.then(|| BesideSockets::open(setup, [direct, &self.routed]));
+        let open = || BesideSockets::open(setup, [direct, &self.routed]);
+        let beside = setup.beside_sockets.then(open).transpose()?;
         let echo = if setup.beside_sockets && self.direct.is_none() { Echo::On } else { Echo::Auto };
         let to = TransmitOptions { echo, ..TransmitOptions::default() }.without_waiting();
         let sender = sender.open(&self.send, &to)?;
@@ -131,7 +132,7 @@ impl Instrument for Analyzed {
         let sending = OneByOne {
             shared: Arc::clone(&self.shared),
             sender,
-            beside: beside.transpose()?,
+            beside,
             frame,
             count: setup.count,
             sent: 0,

@@ -119,18 +119,19 @@ fn the_kernels_functions_are_described_anew_when_a_module_has_come() {
 }
 
 /// Compiles a program of the folder beside this file.
-fn compiled(source: &str, program: &str, option: &str) -> String {
+pub fn compile(source: &str, option: &str, program: &Path) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/analyzer");
-    let program = format!("/tmp/{program}");
     let mut compiler = Command::new("cc");
-    let done = compiler.args(["-O1", option, "-o", &program]).arg(folder.join(source)).output().unwrap();
+    compiler.args(["-O1", option, "-o"]).arg(program).arg(folder.join(source));
+    let done = compiler.output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    program
 }
 
 /// The gateway of delayed.c with this number of no-operations in its loop.
 fn delayed(instructions: u32) -> String {
-    compiled("delayed.c", &format!("delayed-{instructions}"), &format!("-DDELAY={instructions}"))
+    let program = format!("/tmp/delayed-{instructions}");
+    compile("delayed.c", &format!("-DDELAY={instructions}"), Path::new(&program));
+    program
 }
 
 #[test]
@@ -141,7 +142,9 @@ fn an_instruction_that_a_fault_breaks_off_is_counted_once_and_no_other_is_left_o
     let _gateway = Gateway::start("can3", "can4", "can-gw", &[]);
     // Gives the analyzer the kernel's functions.
     series(&latency(&["--send", "can0", "--routed", "can2", "--count", "1"]));
-    let drifts = output(&compiled("faults.c", "faults", "-Wall"), &["/run/canter-lab/analyzer"]);
+    let program = "/tmp/faults";
+    compile("faults.c", "-Wall", Path::new(program));
+    let drifts = output(program, &["/run/canter-lab/analyzer"]);
     assert_eq!(drifts, "drift 0\n".repeat(4));
 }
 

@@ -3,9 +3,12 @@
 //@ parts: 2
 //! What the analyzer costs the guest: nothing. And what `canter lab --analyzer` refuses.
 
-use crate::lab::{ended, lab};
+use crate::{
+    analyzer::compile,
+    lab::{ended, lab},
+};
 use serde_json::Value;
-use std::{fs, path::Path, process::Command};
+use std::{fs, process::Command};
 
 const MEASURE: &str = "for each in 0 1 2 3 4; do ip link set can$each up type can bitrate 500000; done
 canter latency --quiet --send can0 --direct can1 --routed can2 --through can3,can4 --method can-gw --count 200 --json -";
@@ -85,20 +88,11 @@ fn a_profile_names_the_functions_of_a_command_keeps_the_analyzer_and_two_show_th
     assert!(stdout.contains("all") && stdout.contains('+'), "{stdout}");
 }
 
-/// Builds costs.c in this folder.
-fn costs(folder: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/analyzer/costs.c");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O1", "-o", "costs"]).arg(source).current_dir(folder);
-    let done = compiler.output().unwrap();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-}
-
 #[test]
 #[ignore = "starts guests: make test ONLY=analyzer_cost"]
 fn costs_that_are_known_beforehand_are_counted_as_what_they_are() {
     let folder = tempfile::tempdir().unwrap();
-    costs(folder.path());
+    compile("costs.c", "-Wall", &folder.path().join("costs"));
     const ROUNDS: u64 = 200;
     let walked = |lines: u64, board: &str| {
         let options = ["--profile", "--clock", "virtual", "--cost", board, "--json", "costs.json"];
