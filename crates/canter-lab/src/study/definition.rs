@@ -140,6 +140,53 @@ fn one_boot() -> u32 {
     1
 }
 
+impl Lab {
+    /// Refuses a machine on which this cannot be measured.
+    fn suits(&self, kind: &Kind) -> Result<(), String> {
+        let plan = if let Kind::Latency(plan) = kind { Some(plan) } else { None };
+        let asks = |what: fn(&LatencyPlan) -> bool| plan.is_some_and(what);
+        let own_cards = self.bus == Bus::Sja1000 && self.canchar.is_none();
+        let in_a_row = asks(|plan| plan.cases().iter().any(|case| case.traffic != Traffic::OneAtATime));
+        let untimed = self.bus == Bus::Probe || self.clock == ClockName::Real;
+        let analyzed = |wrong: bool| self.analyzer && wrong;
+        let rules = [
+            (
+                !matches!(kind, Kind::Missing(_))
+                    && (self.kernels.is_empty() || self.cpus == 0 || self.boots == 0),
+                "[lab]: needs at least one kernel, one processor and one boot",
+            ),
+            (asks(|plan| plan.cases().is_empty()), "[latency]: each list needs a value"),
+            (asks(|plan| plan.handler.is_some()) && self.bus != Bus::Probe, "handler: needs bus = \"probe\""),
+            (
+                asks(|plan| plan.beside_sockets) && !(self.analyzer && own_cards),
+                "beside_sockets: needs analyzer = true, on the cards of bus = \"sja1000\"",
+            ),
+            (
+                self.bus == Bus::Fd && self.canchar.is_some(),
+                "[lab] bus = \"fd\": canchar does not drive these cards",
+            ),
+            (
+                !self.arch.is_host() && (self.analyzer || !own_cards),
+                "[lab] arch: another one has bus = \"sja1000\" only, without canchar and analyzer",
+            ),
+            (
+                self.cost.is_some() && !self.analyzer,
+                "[lab] cost: needs analyzer = true, which counts what costs",
+            ),
+            (analyzed(plan.is_none()), "[lab] analyzer: measures [latency] only"),
+            (analyzed(in_a_row), "[lab] analyzer: measures traffic = [\"one-at-a-time\"] only"),
+            (
+                analyzed(untimed),
+                "[lab] analyzer: needs bus = \"sja1000\", \"wire\" or \"fd\", and clock = \"virtual\"",
+            ),
+        ];
+        match rules.into_iter().find(|(broken, _)| *broken) {
+            Some((_, why)) => Err(why.to_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockName {
@@ -330,34 +377,7 @@ impl Study {
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(wrong(format!("claim {:?}: there are two of this name", twice[0])));
         }
-        if !matches!(kind, Kind::Missing(_)) && (lab.kernels.is_empty() || lab.cpus == 0 || lab.boots == 0) {
-            return Err(wrong("[lab]: needs at least one kernel, one processor and one boot".to_owned()));
-        }
-        if matches!(&kind, Kind::Latency(plan) if plan.handler.is_some()) && lab.bus != Bus::Probe {
-            return Err(wrong("handler: needs bus = \"probe\"".to_owned()));
-        }
-        let on_cards = lab.bus == Bus::Sja1000 && lab.canchar.is_none();
-        let beside_sockets = matches!(&kind, Kind::Latency(plan) if plan.beside_sockets);
-        if beside_sockets && !(lab.analyzer && on_cards) {
-            return Err(wrong(
-                "beside_sockets: needs analyzer = true, on the cards of bus = \"sja1000\"".to_owned(),
-            ));
-        }
-        if lab.bus == Bus::Fd && lab.canchar.is_some() {
-            return Err(wrong("[lab] bus = \"fd\": canchar does not drive these cards".to_owned()));
-        }
-        let of_host = lab.bus != Bus::Sja1000 || lab.canchar.is_some() || lab.analyzer;
-        if of_host && !lab.arch.is_host() {
-            return Err(wrong(
-                "[lab] arch: another one has bus = \"sja1000\" only, without canchar and analyzer".to_owned(),
-            ));
-        }
-        if lab.cost.is_some() && !lab.analyzer {
-            return Err(wrong("[lab] cost: needs analyzer = true, which counts what costs".to_owned()));
-        }
-        if lab.analyzer {
-            refuse_analyzer(&lab, &kind).map_err(|reason| wrong(format!("[lab] analyzer: {reason}")))?;
-        }
+        lab.suits(&kind).map_err(wrong)?;
         Ok(Self {
             name: own,
             file: name.to_owned(),
@@ -444,18 +464,6 @@ impl SyscallsPlan {
     }
 }
 
-/// Refuses what the analyzer cannot measure.
-fn refuse_analyzer(lab: &Lab, kind: &Kind) -> Result<(), String> {
-    let Kind::Latency(plan) = kind else { return Err("measures [latency] only".to_owned()) };
-    if plan.cases().iter().any(|case| case.traffic != Traffic::OneAtATime) {
-        return Err("measures traffic = [\"one-at-a-time\"] only".to_owned());
-    }
-    if lab.bus == Bus::Probe || lab.clock == ClockName::Real {
-        return Err("needs bus = \"sja1000\", \"wire\" or \"fd\", and clock = \"virtual\"".to_owned());
-    }
-    Ok(())
-}
-
 impl PingPlan {
     fn checked(self) -> Result<Self, String> {
         for pair in &self.pairs {
@@ -520,9 +528,15 @@ mod tests {
     #[test]
     fn the_error_names_the_fault_in_a_study_file() {
         let latency = "[latency]\nmethods = [\"can-gw\"]\ncount = 1\nlens = [2]\n";
+        let recording =
+            "[recording]\nbuses = 2\nframes = 9\nlens = [8]\nmemory = 5\nrecorders = [\"canter\"]\n";
         for (more, expected) in [
             ("", ONE_KIND),
+            (&recording.replace("[8]", "[]"), "[recording] lens: at least one"),
+            (&recording.replace("[8]", "[8, 9]"), "[recording] lens: at most 8 bytes"),
+            (&recording.replace("= 5", "= 4"), "[recording] memory: 5…1024 MiB"),
             (&latency.replace("can-gw", "can-gv"), "can-gv"),
+            (&latency.replace("\"can-gw\"", ""), "[latency]: each list needs a value"),
             (&format!("{latency}loads = [\"rain\"]\n"), "rain: no such load (none, busy-processes, cpu, "),
             (&format!("{latency}traffic = [\"rain\"]\n"), "traffic: must be one-at-a-time, "),
             (&format!("{latency}rules = [\"eff=0\"]\n"), "eff=0: "),

@@ -48,14 +48,19 @@ impl RecordingPlan {
         self.recorders.iter().try_for_each(|name| recorder::find(name).map(drop))?;
         // A MiB for each bus is the least that dumpcap takes, and five the least of which canter has a part for its queue.
         let least = self.buses.max(5);
-        let within = (1..=64).contains(&self.buses) && (least..=1024).contains(&self.memory);
-        let lens = !self.lens.is_empty() && self.lens.iter().all(|&len| len <= 8);
-        if !within || !lens || self.bitrates.contains(&0) {
-            return Err(format!(
-                "[recording]: 1…64 buses, {least}…1024 MiB (one for each bus), at most 8 bytes, bit rates above 0"
-            ));
+        let kept = [
+            ((1..=64).contains(&self.buses), "buses: 1…64".to_owned()),
+            ((least..=1024).contains(&self.memory), format!("memory: {least}…1024 MiB, one for each bus")),
+            (self.frames > 0, "frames: at least 1".to_owned()),
+            (!self.lens.is_empty(), "lens: at least one".to_owned()),
+            (self.lens.iter().all(|&len| len <= 8), "lens: at most 8 bytes".to_owned()),
+            (!self.bitrates.contains(&0), "bitrates: above 0".to_owned()),
+            (!self.recorders.is_empty(), "recorders: at least one".to_owned()),
+        ];
+        match kept.into_iter().find(|(kept, _)| !kept) {
+            Some((_, rule)) => Err(format!("[recording] {rule}")),
+            None => Ok(self),
         }
-        Ok(self)
     }
 
     /// The number of series of the plan.
@@ -148,7 +153,7 @@ fn run(plan: &RecordingPlan, recorder: &Recorder, bitrate: u32, traffic: &Traffi
 
 /// Records buses that are full at this bit rate.
 fn record(plan: &RecordingPlan, case: Case, bitrate: u32) -> failure::Result<Vec<Series>> {
-    let traffic = Traffic { frames: plan.frames, len: case.len, period_ns: 0 };
+    let traffic = Traffic { frames: plan.frames, len: case.len, period_ns: None };
     let Run { sent, ledger, .. } = run(plan, case.recorder, bitrate, &traffic)?;
     Ok(vec![Series {
         method: case.recorder.name.to_owned(),

@@ -25,8 +25,8 @@ pub struct Buses(Nodes);
 pub struct Traffic {
     pub frames: u64,
     pub len: u8,
-    /// The time between two frames of a bus, in ns; 0: back to back.
-    pub period_ns: u64,
+    /// From one frame of a bus to the next, in ns; without it, back to back.
+    pub period_ns: Option<u64>,
 }
 
 /// What the sources sent, how the wires kept their time, and what it took.
@@ -61,7 +61,7 @@ impl Buses {
         clock::sleep_until_ns(begin_ns);
         let begun = Moment::now()?;
         // Asking the wires takes time of the processor that is measured.
-        clock::sleep_until_ns(begin_ns + traffic.frames * traffic.period_ns);
+        clock::sleep_until_ns(begin_ns + traffic.frames * traffic.period_ns.unwrap_or(0));
         let (mut frames, mut wire, mut timers_ns) = (0, WireKept::default(), 0);
         for bus in self.nodes() {
             let mut state = wire::bus(bus)?;
@@ -80,16 +80,17 @@ impl Buses {
 
     /// Starts all sources, and returns the time of the first frame. The buses take turns when each has a period.
     fn start(&self, traffic: &Traffic) -> failure::Result<u64> {
-        let begin_ns = clock::monotonic_ns() + if traffic.period_ns > 0 { AHEAD_NS } else { 0 };
-        let turn_ns = traffic.period_ns / self.nodes().len() as u64;
+        let begin_ns = clock::monotonic_ns() + traffic.period_ns.map_or(0, |_| AHEAD_NS);
+        let buses = self.nodes().len() as u64;
         for (at, bus) in (0..).zip(self.nodes()) {
-            let pace = if traffic.period_ns > 0 { Pace::Period(traffic.period_ns) } else { Pace::Always };
-            let first_ns = begin_ns + at * turn_ns;
+            let delay_ns = traffic
+                .period_ns
+                .map(|period_ns| (begin_ns + at * (period_ns / buses)).saturating_sub(clock::monotonic_ns()));
             let source = Source {
                 frame: syscalls::frame(traffic.len)?, // the data will be random
-                pace,
+                pace: traffic.period_ns.map_or(Pace::Always, Pace::Period),
                 count: Some(u32::try_from(traffic.frames).unwrap_or(u32::MAX)),
-                delay_ns: (traffic.period_ns > 0).then(|| first_ns.saturating_sub(clock::monotonic_ns())),
+                delay_ns,
                 random: Random { data: true, seed: Some(at + 1), ..Random::default() },
                 ..Source::default()
             };

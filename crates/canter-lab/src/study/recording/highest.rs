@@ -25,7 +25,8 @@ impl Run {
 /// The curves of a recorder: the highest rate, to a hundredth, and the processor's time of a frame at half that rate.
 pub fn measure(plan: &RecordingPlan, case: Case) -> failure::Result<Vec<Series>> {
     let at = |period_ns| {
-        run(plan, case.recorder, BITRATE, &Traffic { frames: plan.frames, len: case.len, period_ns })
+        let traffic = Traffic { frames: plan.frames, len: case.len, period_ns: Some(period_ns) };
+        run(plan, case.recorder, BITRATE, &traffic)
     };
     let frame = syscalls::frame(case.len)?;
     let shortest_ns = template::mean_ns(&frame, plan.frames, BitRate::classic(BITRATE));
