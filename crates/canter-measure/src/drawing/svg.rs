@@ -84,25 +84,23 @@ impl Svg {
 
     /// Texts of one class side by side, each with its `x`.
     pub fn text_row(&mut self, class: &str, y: f64, texts: impl IntoIterator<Item = (f64, String)>) {
-        self.texts(class, (0.0, y), 'x', texts);
+        self.texts(class, &format!("\"translate(0 {})\"", number(y)), 'x', texts);
     }
 
     /// Texts of one class below each other, each with its `y`.
     pub fn text_column(&mut self, class: &str, x: f64, texts: impl IntoIterator<Item = (f64, String)>) {
-        self.texts(class, (x, 0.0), 'y', texts);
+        self.texts(class, &format!("translate({})", number(x)), 'y', texts);
     }
 
-    /// Texts in a group, which has their common coordinate.
+    /// Texts in a group, whose transformation is their common coordinate.
     fn texts(
         &mut self,
         class: &str,
-        at: (f64, f64),
+        transform: &str,
         axis: char,
         texts: impl IntoIterator<Item = (f64, String)>,
     ) {
-        let [x, y] = [at.0, at.1].map(number);
-        write!(self.body, "<g{} transform=\"translate({x} {y})\">", Class(class))
-            .expect("a String takes everything");
+        write!(self.body, "<g{} transform={transform}>", Class(class)).expect("a String takes everything");
         for (place, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             let (place, text) = (number(place), escape(&text));
             write!(self.body, "<text {axis}={place}>{text}</text>").expect("a String takes everything");
@@ -116,7 +114,8 @@ impl Svg {
             return;
         }
         let ([x, y], text) = ([at.0, at.1].map(number), escape(text));
-        self.element(format_args!("<text{} x={x} y={y}>{text}</text>", Class(class)));
+        let x = if x == "0" { String::new() } else { format!(" x={x}") };
+        self.element(format_args!("<text{}{x} y={y}>{text}</text>", Class(class)));
     }
 
     /// A path with the tooltip `tip`.
