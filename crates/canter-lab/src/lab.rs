@@ -44,7 +44,7 @@ mod wire;
 
 pub(crate) use arch::Arch;
 pub(crate) use foreign::program_folder;
-pub(crate) use machine::{Clock, Ended, Machine};
+pub(crate) use machine::{Clock, Ended, Machine, at_once as machines_at_once};
 pub(crate) use module::Chosen;
 pub(crate) use streams::{Input, Streams};
 

@@ -32,7 +32,7 @@ mod unit;
 mod verdicts;
 mod writes;
 
-use crate::{analyzer::board::Board, meter::instrument::InstrumentName};
+use crate::{analyzer::board::Board, lab, meter::instrument::InstrumentName};
 use amount::{Amount, QUICK_FRAMES};
 use campaign::Campaign;
 use canter_cli::{
@@ -48,6 +48,7 @@ use definition::{Set, Study};
 use journal::Journal;
 use remote::{GREETING_TIMEOUT, Remote};
 use side::{Local, Place, Side};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use testbed::Bed;
 use unit::Unit;
@@ -144,6 +145,9 @@ struct RunArguments {
     /// Boots of each kernel, instead of the studies' own number; each has another seed of the jitter and its own result
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "interfaces")]
     boots: Option<u32>,
+    /// Machines of the virtual clock at once; unless given, one for each processor, if the memory is enough
+    #[arg(long, value_name = "N", conflicts_with = "interfaces")]
+    jobs: Option<NonZero<usize>>,
     /// Model the time on this board too, in studies that the analyzer measures; the board is in the result's name
     #[arg(long, value_enum, value_name = "BOARD", conflicts_with = "interfaces")]
     cost: Option<Board>,
@@ -287,9 +291,7 @@ fn in_lab(
     let left = |units: &[Unit]| units.iter().filter(|unit| !journal.is_done(unit)).cloned().collect();
     let boots = unit::boots(left(&units))?;
     let campaign = Campaign::new(&run.out, journal, &units, boots.len() as u64, common.quiet)?;
-    for boot in &boots {
-        campaign.boot(boot, amount)?;
-    }
+    campaign.run(&boots, amount, run.jobs.map_or_else(lab::machines_at_once, NonZero::get))?;
     campaign.finish()
 }
 

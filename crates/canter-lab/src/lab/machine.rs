@@ -1,9 +1,9 @@
 //! The description of the virtual machine, and how a command in it ended.
 
-use super::{arch::Arch, module::Chosen};
+use super::{arch::Arch, memory, module::Chosen};
 use crate::analyzer::board::Board;
 use clap::ValueEnum;
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZero, path::PathBuf, thread, time::Duration};
 
 /// The clock of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -105,6 +105,13 @@ impl Default for Machine {
             verbose: false,
         }
     }
+}
+
+/// The number of machines that the host runs without one waiting for another: one for each processor, if its memory is enough.
+pub fn at_once() -> usize {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let guests = memory::guests_of(&Machine::default().memory).and_then(|count| usize::try_from(count).ok());
+    processors.min(guests.unwrap_or(1)).max(1)
 }
 
 /// How a command in the lab ended.

@@ -22,13 +22,24 @@ const BLOCK: usize = 256 * PAGE;
 /// The host's whole memory in MiB, if the guest's memory (`2048M`, as QEMU reads it) is more than that. The kernel gives a
 /// file of any size, and would end QEMU later.
 pub fn host_has_only(wanted: &str) -> Option<u64> {
-    let wanted = parse_bytes(wanted).ok()? as u64 >> 20;
+    let (wanted, host) = (mebibytes(wanted)?, host_mebibytes()?);
+    (wanted > host).then_some(host)
+}
+
+/// The number of guests with this memory that the host has memory for.
+pub fn guests_of(wanted: &str) -> Option<u64> {
+    host_mebibytes()?.checked_div(mebibytes(wanted)?)
+}
+
+fn mebibytes(memory: &str) -> Option<u64> {
+    Some(parse_bytes(memory).ok()? as u64 >> 20)
+}
+
+fn host_mebibytes() -> Option<u64> {
     let about = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kibibytes =
         about.lines().filter(|line| line.starts_with("MemTotal:") || line.starts_with("SwapTotal:"));
-    let host =
-        kibibytes.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum::<u64>() / 1024;
-    (wanted > host).then_some(host)
+    Some(kibibytes.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum::<u64>() / 1024)
 }
 
 /// The file of a guest's memory, for QEMU.

@@ -2,7 +2,11 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// Whether a spinner turns: two machines that begin at once share a terminal.
+static TURNS: AtomicBool = AtomicBool::new(false);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
@@ -40,7 +44,7 @@ impl Progress {
 
     /// Shows a long step until the returned value is dropped.
     pub fn step(&self, text: &str) -> Step {
-        if self.quiet || !self.terminal {
+        if self.quiet || !self.terminal || TURNS.swap(true, Ordering::Relaxed) {
             self.say(text);
             return Step(None);
         }
@@ -58,6 +62,7 @@ impl Drop for Step {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
+            TURNS.store(false, Ordering::Relaxed);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     verdicts,
 };
 use crate::{
-    lab::{self, Ended, Input, Streams},
+    lab::{self, Clock, Ended, Input, Streams},
     report,
 };
 use canter_cli::{
@@ -22,9 +22,12 @@ use canter_cli::{
 use canter_io::clock;
 use canter_measure::result::{Environment, ResultFile, SCHEMA};
 use std::{
+    collections::BTreeMap,
     io::{self, Write},
+    panic::resume_unwind,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
 };
 
 /// A run of several units.
@@ -40,12 +43,11 @@ pub struct Campaign {
 struct State {
     journal: Journal,
     progress: Progress,
-    results: Vec<ResultFile>,
+    /// By the units' names, as the files are in the folder.
+    results: BTreeMap<String, ResultFile>,
     failures: Vec<String>,
     /// The error of writing a result; ends the run.
     trouble: Option<Failure>,
-    /// The units of this boot; a study has one of them.
-    units: Vec<Running>,
 }
 
 /// A unit that is being measured.
@@ -56,18 +58,27 @@ struct Running {
     failed: bool,
 }
 
-impl State {
-    fn running(&mut self, study: &str) -> Option<&mut Running> {
-        self.units.iter_mut().find(|running| running.unit.study.name == study)
+impl Running {
+    fn of(units: &[Unit]) -> Vec<Self> {
+        units.iter().map(|unit| Self { unit: unit.clone(), environment: None, failed: false }).collect()
     }
 
-    /// Notes that a case or a study failed, so that the unit is not complete.
-    fn fail(&mut self, study: &str, why: String) {
+    /// The unit of a study: a boot has at most one.
+    fn find<'a>(units: &'a mut [Self], study: &str) -> Option<&'a mut Self> {
+        units.iter_mut().find(|running| running.unit.study.name == study)
+    }
+
+    /// Notes that a case or the study failed, so that the unit is not complete.
+    fn fail(&mut self, state: &mut State, why: String) {
+        self.failed = true;
+        state.fail(why);
+    }
+}
+
+impl State {
+    fn fail(&mut self, why: String) {
         eprintln!("canter: {why}");
         self.failures.push(why);
-        if let Some(running) = self.running(study) {
-            running.failed = true;
-        }
     }
 }
 
@@ -121,10 +132,9 @@ impl Campaign {
         let progress = Progress::begin(&journal, units, boots);
         let kept = units.iter().filter(|unit| journal.is_done(unit));
         let results = kept
-            .map(|unit| ResultFile::load(&result_path(folder, &unit.name())))
-            .collect::<Result<_, _>>()?;
-        let state =
-            State { journal, progress, results, failures: Vec::new(), trouble: None, units: Vec::new() };
+            .map(|unit| Ok((unit.name(), ResultFile::load(&result_path(folder, &unit.name()))?)))
+            .collect::<failure::Result<_>>()?;
+        let state = State { journal, progress, results, failures: Vec::new(), trouble: None };
         let mut studies: Vec<Study> = Vec::new();
         for unit in units {
             if studies.iter().all(|study| study.name != unit.study.name) {
@@ -138,10 +148,19 @@ impl Campaign {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Measures the units of all boots: `jobs` machines of the virtual clock at once, and then those of the real clock, whose
+    /// figures another one beside them would change, one by one.
+    pub fn run(&self, boots: &[Boot], amount: Amount, jobs: usize) -> failure::Result<()> {
+        let (counted, timed): (Vec<_>, Vec<_>) =
+            boots.iter().partition(|boot| boot.machine.clock == Clock::Virtual);
+        let boot = |boot: &&Boot| self.boot(boot, amount);
+        abreast(&counted, jobs, boot)?;
+        abreast(&timed, 1, boot)
+    }
+
     /// Boots a machine and measures its units in the guest, with this program or that of the machine's architecture. `Err` ends
     /// the campaign.
-    pub fn boot(&self, boot: &Boot, amount: Amount) -> failure::Result<()> {
-        self.begin(&boot.units);
+    fn boot(&self, boot: &Boot, amount: Amount) -> failure::Result<()> {
         let mut command = vec![program(boot)?, "study".into(), "inside".into()];
         command.extend(boot.units.iter().map(|unit| unit.study.file.clone()));
         command.extend(["--boot".to_owned(), boot.number.to_string()]);
@@ -154,7 +173,8 @@ impl Campaign {
         command.extend(["--amount".to_owned(), amount.to_string()]);
         let machine = lab::Machine { quiet: self.quiet, ..boot.machine.clone() };
         let streams = || {
-            let events = Events { campaign: self.share(), line: Vec::new() };
+            let units = Running::of(&boot.units);
+            let events = Events { campaign: self.share(), units, line: Vec::new() };
             Ok(Streams { stdin: Input::Null, stdout: Box::new(events), stderr: Box::new(io::stderr()) })
         };
         let ended = machine.run_with(&command, streams);
@@ -171,9 +191,7 @@ impl Campaign {
         };
         // Other units may succeed: they have another kernel or machine.
         let names: Vec<_> = boot.units.iter().map(Unit::name).collect();
-        let why = format!("{}: {why}", names.join(", "));
-        eprintln!("canter: {why}");
-        state.failures.push(why);
+        state.fail(format!("{}: {why}", names.join(", ")));
         Ok(())
     }
 
@@ -187,16 +205,11 @@ impl Campaign {
 
     /// Measures a unit on this machine.
     pub fn here(&self, unit: &Unit, bed: &Bed, side: &mut dyn Side) -> failure::Result<()> {
-        self.begin(std::slice::from_ref(unit));
+        let mut units = Running::of(std::slice::from_ref(unit));
         let known = self.state().journal.cases(&unit.name()).into_iter().collect();
-        inside::measure(&unit.study, bed, side, &known, &mut |event| self.take(event))
+        inside::measure(&unit.study, bed, side, &known, &mut |event| self.take(&mut units, event))
             .map_err(|_| self.interrupted())?;
         self.state().trouble.take().map_or(Ok(()), Err)
-    }
-
-    fn begin(&self, units: &[Unit]) {
-        let running = |unit: &Unit| Running { unit: unit.clone(), environment: None, failed: false };
-        self.state().units = units.iter().map(running).collect();
     }
 
     fn share(&self) -> Self {
@@ -204,45 +217,36 @@ impl Campaign {
         Self { folder: folder.clone(), quiet: *quiet, studies: studies.clone(), state: Arc::clone(state) }
     }
 
-    fn take(&self, event: Event) {
+    /// Takes what happened to one of the units of a boot.
+    fn take(&self, units: &mut [Running], event: Event) {
+        let study = event.study().to_owned();
         let mut state = self.state();
+        let Some(running) = Running::find(units, &study) else {
+            return state.fail(format!("{study}: measured, but not asked for"));
+        };
         let taken = match event {
-            Event::Begin { study, environment } => self.begun(&mut state, &study, *environment),
-            Event::Case { study, case } => {
+            Event::Begin { environment, .. } => begun(running, &mut state, *environment),
+            Event::Case { case, .. } => {
                 state.progress.done += case.weight;
                 self.say(&format!("{} {study}: {}", state.progress.text(), case.what));
-                let unit = state.running(&study).map(|running| running.unit.name());
-                unit.map_or(Ok(()), |unit| state.journal.case(&unit, case.number, case.series))
+                state.journal.case(&running.unit.name(), case.number, case.series)
             }
-            Event::Failed { study, why } => {
+            Event::Failed { why, .. } => {
                 let why = if why.starts_with(&study) { why } else { format!("{study}: {why}") };
-                state.fail(&study, why);
+                running.fail(&mut state, why);
                 Ok(())
             }
-            Event::End { study } => self.keep(&mut state, &study),
+            Event::End { .. } => self.keep(running, &mut state),
         };
         if let Err(failure) = taken {
             state.trouble = Some(failure);
         }
     }
 
-    fn begun(&self, state: &mut State, study: &str, environment: Environment) -> failure::Result<()> {
-        let Some(running) = state.running(study) else { return Ok(()) };
-        running.environment = Some(environment.clone());
-        let unit = running.unit.name();
-        if state.journal.begin(&unit, &environment) {
-            // The guest has skipped them already.
-            let why =
-                format!("{unit}: was begun on another machine or kernel: the same command measures it anew");
-            state.fail(study, why);
-        }
-        state.journal.begun(&unit, &environment)
-    }
-
     /// Writes a unit's result and prints its summary.
-    fn keep(&self, state: &mut State, study: &str) -> failure::Result<()> {
-        let Some(running) = state.running(study) else { return Ok(()) };
-        let (name, title, failed) = (running.unit.name(), running.unit.study.title.clone(), running.failed);
+    fn keep(&self, running: &Running, state: &mut State) -> failure::Result<()> {
+        let study = &running.unit.study;
+        let name = running.unit.name();
         let Some(environment) = running.environment.clone().or_else(|| state.journal.environment(&name))
         else {
             return Ok(());
@@ -251,18 +255,18 @@ impl Campaign {
         let curves = [load_curve::of(&series), recording::curves(&series)].concat();
         series.extend(curves);
         let command = std::env::args().collect::<Vec<_>>().join(" ");
-        let result =
-            ResultFile { schema: SCHEMA, study: study.to_owned(), title, command, environment, series };
+        let (study, title) = (study.name.clone(), study.title.clone());
+        let result = ResultFile { schema: SCHEMA, study, title, command, environment, series };
         let path = result_path(&self.folder, &name);
         result.save(&path)?;
-        if !failed {
+        if !running.failed {
             state.journal.done(&name)?;
         }
         if !self.quiet {
             println!("{}", report::summary(&result));
         }
         self.say(&format!("{}: written", path.display()));
-        state.results.push(result);
+        state.results.insert(name, result);
         Ok(())
     }
 
@@ -276,7 +280,7 @@ impl Campaign {
     pub fn finish(self) -> failure::Result<(Vec<ResultFile>, Vec<String>)> {
         let page = self.folder.join("report.html");
         let mut state = self.state();
-        let results = std::mem::take(&mut state.results);
+        let results: Vec<_> = std::mem::take(&mut state.results).into_values().collect();
         let failures = std::mem::take(&mut state.failures);
         if !results.is_empty() {
             let verdicts = verdicts::decide(&self.studies, &results);
@@ -290,6 +294,42 @@ impl Campaign {
         drop(state);
         Ok((results, failures))
     }
+}
+
+fn begun(running: &mut Running, state: &mut State, environment: Environment) -> failure::Result<()> {
+    running.environment = Some(environment.clone());
+    let unit = running.unit.name();
+    if state.journal.begin(&unit, &environment) {
+        // The guest has skipped them already.
+        let why =
+            format!("{unit}: was begun on another machine or kernel: the same command measures it anew");
+        running.fail(state, why);
+    }
+    state.journal.begun(&unit, &environment)
+}
+
+/// Does the work of each item, of `jobs` at once. After an error no other item is begun.
+fn abreast<T: Sync>(
+    items: &[T],
+    jobs: usize,
+    work: impl Fn(&T) -> failure::Result<()> + Sync,
+) -> failure::Result<()> {
+    let left = Mutex::new(items.iter());
+    let left = || left.lock().unwrap_or_else(PoisonError::into_inner);
+    let worker = || {
+        loop {
+            let Some(item) = left().next() else { return Ok(()) };
+            if let Err(failure) = work(item) {
+                *left() = [].iter();
+                return Err(failure);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.min(items.len())).map(|_| scope.spawn(worker)).collect();
+        let ended = workers.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ended.fold(Ok(()), Result::and)
+    })
 }
 
 /// The program that measures in the guest.
@@ -311,6 +351,8 @@ fn program(boot: &Boot) -> failure::Result<String> {
 /// The guest's standard output: cut into lines, each an event.
 struct Events {
     campaign: Campaign,
+    /// The units of the guest's boot.
+    units: Vec<Running>,
     line: Vec<u8>,
 }
 
@@ -320,7 +362,7 @@ impl Write for Events {
             self.line.extend_from_slice(part);
             if part.ends_with(b"\n") {
                 match serde_json::from_slice(&self.line) {
-                    Ok(event) => self.campaign.take(event),
+                    Ok(event) => self.campaign.take(&mut self.units, event),
                     Err(error) => {
                         let failure = Failure::failed(format!("study: the lab's output: {error}"));
                         self.campaign.state().trouble.get_or_insert(failure);
@@ -341,6 +383,40 @@ impl Write for Events {
 mod tests {
     use super::*;
     use crate::study::unit::planned;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn each_item_is_worked_on_once_and_no_more_at_a_time_than_allowed() {
+        let (at_once, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let done = Mutex::new(Vec::new());
+        let work = |item: &u32| {
+            most.fetch_max(at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            done.lock().expect("no panic").push(*item);
+            at_once.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        };
+        let items: Vec<u32> = (0..100).collect();
+        for jobs in [1, 3, 1000] {
+            abreast(&items, jobs, work).expect("all succeed");
+            let mut done = std::mem::take(&mut *done.lock().expect("no panic"));
+            assert!(jobs > 1 || done.is_sorted());
+            done.sort_unstable();
+            assert_eq!(done, items);
+            assert!(most.swap(0, Ordering::SeqCst) <= jobs);
+        }
+    }
+
+    #[test]
+    fn after_an_error_nothing_else_is_begun() {
+        let begun = Mutex::new(Vec::new());
+        let work = |item: &u32| {
+            begun.lock().expect("no panic").push(*item);
+            if *item == 1 { Err(Failure::failed("the disk is full")) } else { Ok(()) }
+        };
+        let failure = abreast(&[0, 1, 2, 3], 1, work).expect_err("one has failed");
+        assert_eq!(failure.message, "the disk is full");
+        assert_eq!(*begun.lock().expect("no panic"), [0, 1]);
+    }
 
     #[test]
     fn the_time_left_is_estimated_from_this_run() {

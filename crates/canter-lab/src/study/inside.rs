@@ -34,6 +34,18 @@ pub enum Event {
     Failed { study: String, why: String },
 }
 
+impl Event {
+    /// The name of the study that it belongs to.
+    pub fn study(&self) -> &str {
+        match self {
+            Self::Begin { study, .. }
+            | Self::Case { study, .. }
+            | Self::End { study }
+            | Self::Failed { study, .. } => study,
+        }
+    }
+}
+
 /// A case of a study: one combination of its conditions; all system calls together.
 #[derive(Serialize, Deserialize)]
 pub struct Case {
