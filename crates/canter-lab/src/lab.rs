@@ -46,6 +46,7 @@ pub(crate) use arch::Arch;
 pub(crate) use foreign::program_folder;
 pub(crate) use machine::{Clock, Ended, Machine, at_once as machines_at_once};
 pub(crate) use module::Chosen;
+pub(crate) use signals::Signals;
 pub(crate) use streams::{Input, Streams};
 
 use crate::analyzer::board::Board;

@@ -12,7 +12,7 @@ use super::{
     verdicts,
 };
 use crate::{
-    lab::{self, Clock, Ended, Input, Streams},
+    lab::{self, Clock, Ended, Input, Signals, Streams},
     report,
 };
 use canter_cli::{
@@ -153,7 +153,12 @@ impl Campaign {
     pub fn run(&self, boots: &[Boot], amount: Amount, jobs: usize) -> failure::Result<()> {
         let (counted, timed): (Vec<_>, Vec<_>) =
             boots.iter().partition(|boot| boot.machine.clock == Clock::Virtual);
-        let boot = |boot: &&Boot| self.boot(boot, amount);
+        // A machine that ends just then, or is not there yet, does not see a signal.
+        let signals = Signals::catch()?;
+        let boot = |boot: &&Boot| match signals.caught() {
+            Some(_) => Err(self.interrupted()),
+            None => self.boot(boot, amount),
+        };
         abreast(&counted, jobs, boot)?;
         abreast(&timed, 1, boot)
     }

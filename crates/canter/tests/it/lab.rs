@@ -349,6 +349,46 @@ impl Drop for Terminal {
     }
 }
 
+/// A study of one gateway on a machine of its own.
+fn study(folder: &Path, name: &str, words: &str) -> String {
+    let text = format!(
+        "name = {name:?}\ntitle = \"\"\nsource = \"\"\n[lab]\nkernels = [\"6.12\"]\nclock = \"virtual\"\ncpus = 1\n\
+         append = [{words:?}]\n[latency]\nmethods = [\"can-gw\"]\nlens = [2]\ncount = 300\n"
+    );
+    let path = folder.join(format!("{name}.toml"));
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+#[ignore = "boots guests: make test runs it"]
+fn studies_on_two_machines_are_measured_side_by_side_and_interrupted_together() {
+    let (folder, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let studies = [study(folder.path(), "ticking", "nohz=off"), study(folder.path(), "tickless", "nohz=on")];
+    let run = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_canter"));
+        command.args(["study", "run", "--jobs", "2", "--out", "results"]).args(&studies);
+        command.current_dir(folder.path()).env("TMPDIR", temporary.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let both = run().spawn().unwrap();
+    eventually("two QEMUs run", || processes(temporary.path()).len() == 2);
+    signal(&both, "INT");
+    ended(both.wait_with_output().unwrap(), 130);
+    assert_eq!(processes(temporary.path()), [""; 0]);
+
+    let (_, stderr) = ended(run().output().unwrap(), 0);
+    for name in ["ticking", "tickless"] {
+        assert!(stderr.contains(&format!("results/{name}.json: written")), "{stderr}");
+        let result = fs::read_to_string(folder.path().join(format!("results/{name}.json"))).unwrap();
+        let result: serde_json::Value = serde_json::from_str(&result).unwrap();
+        let words = result["environment"]["cmdline"].as_str().unwrap();
+        assert_eq!(words.contains("nohz=off"), name == "ticking", "{words}");
+        assert_eq!(result["series"][0]["ledger"]["received"], 300, "{result}");
+    }
+}
+
 #[test]
 #[ignore = "starts guests: make test ONLY=lab"]
 fn the_shell_has_a_terminal_that_follows_the_size_of_the_hosts() {
