@@ -192,12 +192,16 @@ impl<'a> Cache<'a> {
         if let Some(lock) = self.locks.try_take(name, holders).map_err(step)? {
             return Ok(Some(lock));
         }
-        let lab = match self.locks.holder(name) {
+        let holder = self.locks.holder(name);
+        let own = holder == Some(std::process::id());
+        let lab = match holder {
+            Some(_) if own => "another machine of this run".to_owned(),
             Some(process) => format!("the lab of process {process}"),
             None => "another lab".to_owned(),
         };
         let does = if holders == Holders::Many { "makes" } else { "makes or uses" };
-        let _step = progress.step(&format!("waiting for {lab}, which {does} {name}"));
+        // The other machine of this run says itself what it does.
+        let _step = (!own).then(|| progress.step(&format!("waiting for {lab}, which {does} {name}")));
         loop {
             if self.signals.is_some_and(|signals| signals.caught().is_some()) {
                 return Err(lab_failure(format!("interrupted while waiting for {lab}")));
@@ -330,11 +334,7 @@ mod tests {
         let interrupted = Signals::already(signal_hook::consts::SIGINT);
         let other = Cache::open_at(folder.path(), Some(&interrupted)).unwrap();
         let waited = other.entry("kernels/a", &quiet, |_| panic!("it is in use")).unwrap_err();
-        let process = std::process::id();
-        assert_eq!(
-            waited.message,
-            format!("lab: interrupted while waiting for the lab of process {process}")
-        );
+        assert_eq!(waited.message, "lab: interrupted while waiting for another machine of this run");
         assert!(!file.exists());
         drop(used);
         assert_eq!(obtain(&cache, "again"), "again");
