@@ -3,8 +3,21 @@
 //!
 //! To add a format, implement these traits, write a row, and add the row to the table in `table.rs`; another program
 //! passes the table plus its own row to [`Reader::open`](crate::Reader::open). `whole_line` answers [`Trouble::Cut`] for a
-//! last line without line break. [`Trouble::Wrong`] says the rule, and where there is one the remedy in parentheses. Inside
-//! this crate a row is a `pub(crate) const ROW`, and `fields::Fields` has columns for frames.
+//! last line without line break. [`Trouble::Wrong`] says the rule, and where there is one the remedy in parentheses. What
+//! follows is the smallest; beside it, in this crate:
+//! - The row is a `pub(crate) const ROW` in a file or folder of the format's own, with its `mod` in `lib.rs`, where the first
+//!   page has a table. `csv.rs` is the model of text that is written too, `lines.rs` is for text that is read only. There are
+//!   `cursor` (stamps and numbers), `hex`, `fields` (columns of a frame) and canter-frame's `notation`, candump's frames: a
+//!   natural way to hold all of them. What a format does not keep: `format/keeps.rs`.
+//! - Help, completions, refusals and the tests of texts follow the row. By hand: a small intact file
+//!   `fuzz/corpus/NAME/seed.EXT`, docs/formats.md and CHANGELOG.md; if it can be recorded live, the extensions in
+//!   `canter capture --help`; if it is written, the lists in the test of `canter/src/format_names.rs`; of a binary format,
+//!   where a cut shows (`src/tests.rs`) and what changed bytes and lengths do (`src/tests/changes.rs`, `lengths.rs`); of text
+//!   that is only read, a case in `src/tests/of_other_programs.rs`.
+//! - `cargo test -p canter-formats` and `make test ONLY=formats_page,manual,mistakes,inputs,canter::unit` fail for what is
+//!   missing, but for CHANGELOG.md and the sentences that list formats: README.md, the crate's, the first of `lib.rs`.
+//! - What every row promises: its beginning is recognised within [`SNIFF_BYTES`], and a format that is written holds remote,
+//!   FD and error frames, and stamps of 9 digits with `--ns` where it says `Stamps::Us`.
 //!
 //! ```
 //! use canter_formats::{FORMATS, Format, Reader, Record, WriteOptions, Writer, format::*};
@@ -33,17 +46,18 @@
 //!     fn next(&mut self, source: &mut Source, context: &mut Context, entry: &mut Record) -> Result<bool, Trouble> {
 //!         while let Some(length) = source.whole_line(&mut self.line)? {
 //!             let line = String::from_utf8_lossy(&source.buffered()[..length]).into_owned();
-//!             source.consume(length + 1); // the line and its line break
 //!             if self.line == 1 {
-//!                 continue; // the head
+//!                 source.consume(length + 1); // the head, and its line break
+//!                 continue;
 //!             }
 //!             let [stamp, bus, frame] = line.split(';').collect::<Vec<_>>()[..] else {
 //!                 return Err(Trouble::Wrong("not STAMP;BUS;FRAME (delete the line to read the rest)".to_owned()));
 //!             };
-//!             let bus = context.names.number(bus)?;
 //!             let stamp_ns = stamp.parse().map_err(|_| Trouble::Wrong(format!("{stamp}: not a stamp")))?;
 //!             let frame = frame.parse().map_err(|error| Trouble::Wrong(format!("{frame}: {error}")))?;
+//!             let bus = context.names.number(bus)?;
 //!             *entry = Record { stamp_ns, bus, frame, direction: None };
+//!             source.consume(length + 1);
 //!             return Ok(true);
 //!         }
 //!         Ok(false)
@@ -231,8 +245,8 @@ pub trait Decode: Send {
         format!("byte {}", source.offset())
     }
 
-    /// When damage is skipped ([`Reader::salvage`](crate::Reader::salvage)): called after an error of [`next`](Self::next);
-    /// moves behind the damage and answers whether frames may follow. Only a place that cannot be taken for another one
+    /// When damage is skipped ([`Reader::salvage`](crate::Reader::salvage)): called after an error of [`next`](Self::next),
+    /// which consumes an entry only when it has read it, so that the damage still stands first in the source; moves behind the damage and answers whether frames may follow. Only a place that cannot be taken for another one
     /// counts, such as the beginning of a line: no frame may come out of bytes that were not one. Without it, the rest of
     /// the file is skipped.
     ///

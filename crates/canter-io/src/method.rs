@@ -4,8 +4,21 @@
 //! so the cost of a call is paid once per batch. The caller decides what happens when a queue is full.
 //!
 //! This file imports no method. The register, [`table`], imports them all: its rows, and names parsed with these rows.
-//! ARCHITECTURE.md has what belongs to a new method. The smallest for many frames of a CAN socket is `mmsg.rs`, by
-//! `can_raw::receiving` and the check of `read_write`. A program may pass its own table to [`ReceiveMethod::parse`].
+//! A program may pass its own table to [`ReceiveMethod::parse`]; `tests/it/rows.rs` does, with the smallest method of all and
+//! the smallest carrier.
+//!
+//! To add a method: a file in `method/`, its `mod` below, its place in the order at the top of `lib.rs`, a row at the end of
+//! each table of `method/table.rs` that it serves and one in the table of that file's first lines, and CHANGELOG.md. One
+//! frame a call on a socket: as `read_write.rs`, of which `Source`, `Stamping` and `Call` may become `pub(super)`; many: as
+//! `mmsg.rs`, by `can_raw::receiving` and the check of `read_write`. `canter methods`, `canter syscalls`, `--method`,
+//! `--one-thread` and the tests follow the row; a study of latencies names its pairs. There is more to do only where
+//! - `check` refuses a link that its carriers reach: a line in `REFUSALS` of `tests/it/promises.rs`, and in
+//!   `crates/canter/tests/it/` one in `excused` of `gateway_wire.rs` and one in `every_method_is_listed_with_the_reason_why_not`
+//!   of `meter.rs`, which also wants a cost of each method of sockets;
+//! - it is another packet ring, or may echo or not: its name beside theirs in `tests/it/promises/receivers.rs`, `links.rs`;
+//! - [`Wait`] lacks its wait: there, in [`Wait::ALL`], in `canter-lab/src/report/family.rs`, and a pair in `WAITS` of
+//!   `crates/canter/tests/it/testbed.rs`;
+//! - it needs a kernel version or behaves differently: docs/gateway.md.
 
 pub(crate) mod can_raw;
 pub(crate) mod canchar;
@@ -107,6 +120,10 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// Every way to wait.
+    pub const ALL: [Self; 7] =
+        [Self::Block, Self::Poll, Self::Spin, Self::BusyPoll, Self::ChipPoll, Self::Adaptive, Self::Coalesce];
+
     /// The wait's name after the slash: `ring/spin`.
     pub fn name(self) -> &'static str {
         match self {

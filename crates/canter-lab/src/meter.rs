@@ -4,6 +4,7 @@ mod analyzed;
 mod beside_sockets;
 mod cards;
 mod controllers;
+pub(crate) mod deliveries;
 pub(crate) mod experiment;
 pub(crate) mod instrument;
 pub mod latency;

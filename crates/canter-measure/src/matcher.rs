@@ -50,6 +50,14 @@ pub struct Passage {
     pub routed_ns: u64,
 }
 
+impl Passage {
+    /// The latency: the time between both stamps, less `taken_ns`, the time on the wires that is none of the gateway's.
+    pub fn latency_ns(self, taken_ns: u64) -> i64 {
+        let latency_ns = i128::from(self.routed_ns) - i128::from(self.direct_ns) - i128::from(taken_ns);
+        latency_ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+}
+
 /// The table of stamps.
 pub struct Matcher {
     flights: Box<[Flight]>,

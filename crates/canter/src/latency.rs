@@ -27,12 +27,18 @@ pub fn describe(command: clap::Command) -> clap::Command {
     let command = reading::Ends::augment_args(command);
     let command = Recorded::augment_args(command);
     #[cfg(feature = "lab")]
-    let command = command.mut_arg("files", |files| {
-        files.conflicts_with_all(["send", "through", "sweep", "first_loss", "null", "handler", "timeline"])
-    });
+    let command = command.mut_arg("files", |files| files.conflicts_with_all(experiment_only()));
     command
         .about("Measure how late a gateway is, by an experiment or from a recording")
         .after_help(examples())
+}
+
+/// The options of the experiment that say nothing of a recording.
+#[cfg(feature = "lab")]
+fn experiment_only() -> Vec<clap::Id> {
+    let options = canter_lab::meter::latency::Arguments::augment_args(clap::Command::default());
+    let names = options.get_arguments().map(clap::Arg::get_id).cloned();
+    names.filter(|name| !["direct", "routed", "rules"].contains(&name.as_str())).collect()
 }
 
 #[cfg(feature = "lab")]

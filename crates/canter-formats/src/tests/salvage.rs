@@ -1,7 +1,7 @@
 //! What is readable of a damaged file: the frames before the damage, in formats with a sign of the next entry those behind
 //! it too, and never a frame that was not written.
 
-use super::{Kept, Recording, Seen, all, kept};
+use super::{Kept, Recording, Seen, all, is_text, kept};
 use crate::{BusId, Direction, FORMATS, Frame, Reader, Record};
 use proptest::prelude::*;
 use std::{
@@ -116,6 +116,25 @@ fn frames(bytes: &[u8]) -> (Vec<String>, String) {
     let frames =
         seen.frames.iter().map(|(stamp, _, frame, _)| format!("{} {frame}", stamp % 1_000_000_000)).collect();
     (frames, seen.salvaged.unwrap_or_default())
+}
+
+#[test]
+fn of_each_text_a_damaged_line_costs_its_own_frame_and_no_other() {
+    let texts = files(&entries(60)).into_iter().filter(|(_, file, _)| is_text(file));
+    let mut formats = 0;
+    for (name, file, want) in texts {
+        let lines: Vec<&[u8]> = file.split_inclusive(|&byte| byte == b'\n').collect();
+        let damaged = lines.len() / 2;
+        let mut bytes = file.clone();
+        let begin: usize = lines[..damaged].iter().map(|line| line.len()).sum();
+        bytes[begin..begin + lines[damaged].len() - 1].fill(1);
+        let seen = salvaged(&bytes);
+        assert_eq!((seen.error, seen.frames.len()), (None, want.len() - 1), "{name}: {:?}", seen.salvaged);
+        let lost = want.iter().filter(|frame| !seen.frames.contains(frame)).count();
+        assert_eq!(lost, 1, "{name}");
+        formats += 1;
+    }
+    assert!(formats >= 3, "log, asc and csv at the least");
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl<F: FnMut(&Record) -> bool + Send> Receive for TapReceiver<F> {
             let stamp_ns = match self.edge {
                 Edge::Start => record.sof_ns,
                 Edge::End => record.end_ns,
-                Edge::Delivery => record.end_ns + u64::from(record.late_ns),
+                Edge::Delivery => record.delivery_ns(),
             };
             let interface = record.sender.unwrap_or_default();
             let (clock, origin) = (Clock::Hardware, Origin::Bus);

@@ -75,6 +75,11 @@ impl Record {
         self.end_ns - self.sof_ns
     }
 
+    /// When the wire's timer handed it over to the receivers, in ns.
+    pub fn delivery_ns(&self) -> u64 {
+        self.end_ns + u64::from(self.late_ns)
+    }
+
     pub(super) fn from_words(words: &[u64; RECORD_WORDS]) -> Self {
         let mut bytes = [0; size_of::<canwire_record>()];
         for (part, word) in bytes.chunks_exact_mut(8).zip(words) {

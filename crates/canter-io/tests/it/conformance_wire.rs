@@ -1,4 +1,4 @@
-//@ machine: --cpus 2 --bus wire --clock virtual
+//@ machine: --cpus 2 --bus wire --clock virtual --append nohz=off
 //@ also: all --cpus 2 --bus wire
 //@ also: all --kernel 7.3 --cpus 2 --bus wire
 //@ also: all --kernel 7.3-rt --cpus 2 --bus wire

@@ -5,6 +5,7 @@ use super::{experiment::drain, instrument::Setup, sockets};
 use crate::analyzer::account::Way;
 use canter_cli::failure;
 use canter_io::{Batch, Frame, Interface, batch::BATCH_FRAMES, frame::BitRate, method::Receive};
+use canter_measure::matcher::Passage;
 
 /// The sockets of a measurement.
 pub struct BesideSockets {
@@ -34,14 +35,14 @@ impl BesideSockets {
             };
             drain(&mut **receiver, &mut batch, like, take).map_err(|error| error.to_string())?;
         }
-        let on_the_wire_ns = self.wire.map_or(0, |rate| like.duration_ns(rate)) as i64;
+        let taken_ns = self.wire.map_or(0, |rate| like.duration_ns(rate));
         let of_frame = |way: &Way| {
             let end = way.end?;
             let [direct, routed] = [0, 1].map(|side: usize| stamps[side][way.number]);
             let by_analyzer = (end.time_ns - end.of_meter() - way.begin_ns) as i64;
-            let by_sockets = direct.zip(routed).map(|(direct_ns, routed_ns): (u64, u64)| {
-                routed_ns as i64 - direct_ns as i64 - on_the_wire_ns
-            });
+            let by_sockets = direct
+                .zip(routed)
+                .map(|(direct_ns, routed_ns)| Passage { direct_ns, routed_ns }.latency_ns(taken_ns));
             let apart = by_sockets.map(|by_sockets| by_sockets.abs_diff(by_analyzer));
             Some(apart.ok_or_else(|| format!("frame {}: the sockets have not stamped it", way.number)))
         };

@@ -4,7 +4,7 @@
 
 use super::{
     experiment::{Experiment, Kept, Outcome, Port, Schedule, Sending, Surroundings},
-    instrument::{Instrument, Setup, Silence, WireTime},
+    instrument::{Instrument, Setup, Silence},
     wires::{AHEAD_NS, Asleep, source_ns},
 };
 use canter_cli::failure::{self, Exit, Failure};
@@ -118,11 +118,7 @@ impl Cards {
     /// A frame passes both buses between the command and the interrupt: half the rate gives twice the time. On the
     /// lab's emulated cards a frame takes no time.
     fn wire(&self, setup: &Setup) -> Option<BitRate> {
-        let takes_time = match setup.wire_time {
-            WireTime::Yes => true,
-            WireTime::No => false,
-            WireTime::Auto => !environment::in_lab(),
-        };
+        let takes_time = setup.wire_time.is_taken(|| !environment::in_lab());
         let rate = if setup.null { self.bitrate } else { self.bitrate / 2 };
         takes_time.then_some(BitRate { nominal: rate, data: rate })
     }

@@ -378,9 +378,8 @@ impl Experiment {
         let (wire, like) = (self.wire, self.frame);
         let mut arrived = |number, passage: Option<Passage>, frame: &Frame| {
             if let Some(passage) = passage {
-                let on_the_wire_ns = wire.map_or(0, |rate| frame.duration_ns(rate)) as i64;
-                let latency_ns = passage.routed_ns as i64 - passage.direct_ns as i64 - on_the_wire_ns;
-                record(Arrival { number, passage, latency_ns });
+                let taken_ns = wire.map_or(0, |rate| frame.duration_ns(rate));
+                record(Arrival { number, passage, latency_ns: passage.latency_ns(taken_ns) });
             }
         };
         drain(&mut *self.direct, batch, &like, |number, stamp_ns, frame| {

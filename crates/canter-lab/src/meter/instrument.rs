@@ -8,14 +8,17 @@
 //! | `wires` | delivery to the gateway's node | start of frame | nothing |
 //! | `analyzed` | the sender's driver begins to send; on a virtual wire, delivery to the gateway's node | the gateway's driver begins to send | nothing |
 //!
-//! Who changes what a latency is, changes `Experiment::collect`, what `measurement.rs` takes for an arrival that is too early,
-//! this table, and each instrument with its floor; the ways in `analyzer/account.rs`, whose stages add up to a latency; the
-//! latencies of many wires, which have no instrument (`study/throughput/flows.rs`); and for recordings `canter/src/latency/`
-//! (`stamps`: the difference; `reading`: a frame's time on its bus; `runs`: pairs; `profile`: words). Then the expectations
-//! of `meter/simulation.rs` with its golden table, and of the program's tests `wire`, `analyzer`, `trouble` and
-//! `latency_recorded`; the definitions in `canter-measure/src/result.rs`, docs/result.md, wire.md, analyzer.md, gateway.md
-//! (recordings), glossary.md and kernel/probe/README.md; the claims and ceilings of studies on wires. Results made before are
-//! another figure.
+//! Without a gateway (`--null`) sockets take nothing off, and cards the time on their one bus. The formula is
+//! `Passage::latency_ns` of `canter-measure/src/matcher.rs`, for all of these, for sockets beside the analyzer
+//! (`beside_sockets`), for many wires (`study/throughput/flows.rs`) and for recordings (`canter/src/latency/`). Who changes
+//! it is done there. What follows from another meaning of a latency:
+//! - what an instrument takes off (`Experiment::wire`, `Recorded::bitrate`), its floor, and what `measurement.rs` takes for an
+//!   arrival that is too early; the ways in `analyzer/account.rs`, whose stages add up to a latency; this table;
+//! - expectations: `meter/simulation.rs` with its golden table (`UPDATE=1`), the program's tests `wire`, `analyzer`, `trouble`,
+//!   `study` and `latency_recorded`;
+//! - definitions: `canter-measure/src/result.rs`, `canter-frame/src/bits.rs`, docs/result.md, wire.md, analyzer.md, gateway.md,
+//!   studies.md ("Stamps"), glossary.md and kernel/probe/README.md;
+//! - the claims and ceilings of studies on wires, measured anew: results made before are another figure.
 
 use super::experiment::{Experiment, Outcome, Port, Sending, Surroundings};
 use canter_cli::{
@@ -71,7 +74,7 @@ pub struct Setup {
     #[arg(long, value_name = "CARD")]
     pub handler: Option<String>,
     /// Also stamp each frame by sockets, and measure how far they are from the analyzer (--instrument analyzer)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "timeline")]
     pub beside_sockets: bool,
     /// The process of the gateway, whose code is the gateway's own (--instrument analyzer).
     #[arg(skip)]
@@ -121,6 +124,17 @@ pub enum WireTime {
     Auto, // on a controller with a bit rate, except the lab's emulated ones
     Yes,
     No,
+}
+
+impl WireTime {
+    /// Whether it takes time; `auto` says so unless the command does.
+    pub(super) fn is_taken(self, auto: impl FnOnce() -> bool) -> bool {
+        match self {
+            Self::Auto => auto(),
+            Self::Yes => true,
+            Self::No => false,
+        }
+    }
 }
 
 /// A period that `--sweep` or `--first-loss` sets.

@@ -5,7 +5,7 @@
 use super::{
     controllers::{Controller, refuse_two_clocks},
     experiment::{Experiment, Machine, Outcome, Port, Sending, Surroundings},
-    instrument::{Instrument, InstrumentName, Setup, Silence, WireTime},
+    instrument::{Instrument, InstrumentName, Setup, Silence},
 };
 use canter_cli::{
     failure::{self, Exit, Failure},
@@ -168,11 +168,7 @@ pub(super) fn receiver(on: &Interface, count: u64) -> failure::Result<Box<dyn Re
 
 /// The bit rates of the routed bus, if a frame takes time there.
 pub(super) fn wire(setup: &Setup, routed: &Interface) -> Option<BitRate> {
-    let takes_time = match setup.wire_time {
-        WireTime::Yes => true,
-        WireTime::No => false,
-        WireTime::Auto => takes_time(routed),
-    };
+    let takes_time = setup.wire_time.is_taken(|| takes_time(routed));
     (takes_time && !setup.null).then(|| rates(routed))
 }
 

@@ -4,7 +4,8 @@
 //! reads the stamps when all are through, and one at a time the routed frame's end wakes it.
 
 use super::{
-    experiment::{Experiment, Kept, LATE_PART, Outcome, Port, Schedule, Sending, Surroundings},
+    deliveries::Deliveries,
+    experiment::{Experiment, Kept, Outcome, Port, Schedule, Sending, Surroundings},
     instrument::{Instrument, Setup, Silence},
 };
 use canter_cli::failure::{self, Exit, Failure};
@@ -17,10 +18,7 @@ use canter_io::{
     tap::{Edge, Record, Tap, TapReceiver},
     thread,
 };
-use canter_measure::{
-    histogram::Histogram,
-    result::{Condition, Series, WireKept},
-};
+use canter_measure::result::{Condition, Series, WireKept};
 use canter_route::{
     canwire,
     traffic::{pattern::Traffic, random::Random, template},
@@ -38,30 +36,6 @@ pub struct Buses {
     /// The interfaces of the named nodes; a named bus has none.
     named: Vec<Interface>,
     deliveries: Arc<Mutex<Deliveries>>,
-}
-
-/// The direct wire's delivery of the source's frames.
-#[derive(Default)]
-struct Deliveries {
-    /// The delays of deliveries after the ends of frames.
-    behind: Histogram,
-    /// Each delay, and the duration of its frame, in ns.
-    delays: Vec<(u64, u64)>,
-}
-
-impl Deliveries {
-    fn count(&mut self, late_ns: u64, duration_ns: u64) {
-        self.behind.record(late_ns as i64);
-        self.delays.push((late_ns, duration_ns));
-    }
-
-    /// How many frames were delivered later than usual by more than [`LATE_PART`] of their duration. The wire's timer needs the
-    /// same time for each; that leaves the spaces between frames as they are.
-    fn late(&self) -> u64 {
-        let usual_ns = self.behind.to_latency().p50;
-        let is_late = |(late_ns, duration_ns): &&(u64, u64)| *late_ns > usual_ns + duration_ns / LATE_PART;
-        self.delays.iter().filter(is_late).count() as u64
-    }
 }
 
 fn locked(deliveries: &Mutex<Deliveries>) -> MutexGuard<'_, Deliveries> {
@@ -252,7 +226,7 @@ impl Instrument for Buses {
         let sum = |figure: fn(&BusStats) -> u64| {
             both.iter().map(|[before, now]| figure(now).saturating_sub(figure(before))).sum()
         };
-        let behind = locked(&self.deliveries).behind.to_latency();
+        let behind = locked(&self.deliveries).behind_ns();
         series.floor_ns = Some(0);
         series.wire = Some(WireKept {
             late_ns_p50: behind.p50,
@@ -396,23 +370,5 @@ impl Schedule for Scheduled {
 
     fn kept(&mut self) -> io::Result<Option<Kept>> {
         Ok(Some(Kept { lasts_ns: self.lasts_ns, through: self.through.written() }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn late_is_what_is_later_than_usual() {
-        let late = |delays: &[u64]| {
-            let mut deliveries = Deliveries::default();
-            delays.iter().for_each(|&late_ns| deliveries.count(late_ns, 66_000));
-            deliveries.late()
-        };
-        assert_eq!(late(&[7_100; 100]), 0, "each frame is as late as all others");
-        let mut delays = [7_100; 100];
-        (delays[3], delays[50], delays[99]) = (7_100 + 6_000, 7_100 + 7_000, 90_000);
-        assert_eq!(late(&delays), 2);
     }
 }

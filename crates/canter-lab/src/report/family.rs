@@ -29,15 +29,11 @@ impl Family {
         }
         let row = RECEIVERS.iter().find(|row| row.name == receiver);
         let default = row.map(|row| row.waits[0]).or(OTHERS.contains(&receiver).then_some(Wait::Block));
-        match wait {
-            "spin" | "busy-poll" | "chip-poll" | "adaptive" => Self::Spin,
-            "poll" => Self::Poll,
-            _ => match default {
-                Some(Wait::Spin | Wait::BusyPoll | Wait::ChipPoll | Wait::Adaptive) => Self::Spin,
-                Some(Wait::Poll) => Self::Poll,
-                Some(Wait::Block | Wait::Coalesce) => Self::Block,
-                None => Self::Other,
-            },
+        match Wait::ALL.into_iter().find(|known| known.name() == wait).or(default) {
+            Some(Wait::Spin | Wait::BusyPoll | Wait::ChipPoll | Wait::Adaptive) => Self::Spin,
+            Some(Wait::Poll) => Self::Poll,
+            Some(Wait::Block | Wait::Coalesce) => Self::Block,
+            None => Self::Other,
         }
     }
 

@@ -162,6 +162,10 @@ impl Lab {
                 "beside_sockets: needs analyzer = true, on the cards of bus = \"sja1000\"",
             ),
             (
+                asks(|plan| plan.beside_sockets && plan.timeline),
+                "beside_sockets: measures no latencies, which timeline = true keeps",
+            ),
+            (
                 self.bus == Bus::Fd && self.canchar.is_some(),
                 "[lab] bus = \"fd\": canchar does not drive these cards",
             ),
@@ -552,6 +556,10 @@ mod tests {
             ),
             (&format!("analyzer = true\nbus = \"probe\"\n{latency}"), "[lab] analyzer: needs bus"),
             (&format!("cost = \"desktop\"\n{latency}"), "[lab] cost: needs analyzer"),
+            (
+                &format!("analyzer = true\n{latency}beside_sockets = true\ntimeline = true\n"),
+                "beside_sockets: measures no latencies",
+            ),
             (&format!("arch = \"arm64\"\nbus = \"wire\"\n{latency}"), "[lab] arch: another one has bus"),
             (
                 &format!("canchar = \"3,4\"\nbus = \"fd\"\n{latency}"),

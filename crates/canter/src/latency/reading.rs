@@ -47,12 +47,13 @@ pub struct Ends {
 /// Refuses options that have no effect without a recording.
 #[cfg(feature = "lab")]
 pub fn refuse_options(given: &clap::ArgMatches) -> failure::Result<()> {
-    const OPTIONS: [&str; 9] =
-        ["stamps", "max_delay", "bitrate", "interfaces", "filter", "from", "to", "zone", "salvage"];
-    let is_given =
-        |option: &&&str| given.value_source(option) == Some(clap::parser::ValueSource::CommandLine);
-    let Some(option) = OPTIONS.iter().find(is_given) else { return Ok(()) };
-    let message = format!("--{}: is for recordings, and none is given", option.replace('_', "-"));
+    let options = Recorded::augment_args(clap::Command::default());
+    let is_given = |option: &&clap::Arg| {
+        given.value_source(option.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine)
+    };
+    let Some(option) = options.get_arguments().find(is_given) else { return Ok(()) };
+    let name = option.get_long().unwrap_or_default();
+    let message = format!("--{name}: is for recordings, and none is given");
     Err(Failure::new(Exit::Usage, message))
 }
 

@@ -7,7 +7,7 @@ use canter_cli::{
     units::{grouped, span},
 };
 use canter_frame::ControllerStamp;
-use canter_measure::{histogram::Histogram, result::Latency};
+use canter_measure::{histogram::Histogram, matcher::Passage, result::Latency};
 
 /// Differences between a delay by aligned stamps and by the controllers' own that rounding explains, in ns.
 const ROUNDING_NS: u64 = 1_000;
@@ -103,8 +103,7 @@ pub struct Chosen {
 }
 
 fn delay_ns(direct_ns: u64, routed_ns: u64, frame_ns: u64) -> i64 {
-    let delay = i128::from(routed_ns) - i128::from(direct_ns) - i128::from(frame_ns);
-    delay.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    Passage { direct_ns, routed_ns }.latency_ns(frame_ns)
 }
 
 impl Delays {

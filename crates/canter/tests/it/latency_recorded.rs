@@ -266,6 +266,21 @@ fn what_cannot_be_analysed_is_refused_in_one_line() {
         assert_eq!(output.status.code(), Some(code), "{options:?}: {said}");
         assert!(said.contains(part) && said.lines().count() == 1, "{options:?}: {said}");
     }
+    for option in [
+        "--count=5",
+        "--gap=1ms",
+        "--stages",
+        "--beside-sockets",
+        "--through=can1,can2",
+        "--timeline",
+        "--len=8",
+    ] {
+        let output = canter(&["latency", &path, "--direct", "can1", "--routed", "can2", option]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{option}: {said}");
+        let name = option.split('=').next().unwrap();
+        assert!(said.contains(name) && said.contains("cannot be"), "{option}: {said}");
+    }
     let output = canter(&["latency", "--send", "can0", "--routed", "can2", "--from", "10s"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("--from: is for recordings"), "{output:?}");

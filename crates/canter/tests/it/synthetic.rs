@@ -128,8 +128,8 @@ pub fn matrix(folder: &Path, frames: usize) {
     assert_eq!(left, 0);
 }
 
-/// Result files with every kind of drawing.
-pub fn showcase(folder: &Path) {
+/// Result files with every kind of drawing, and their names.
+pub fn showcase(folder: &Path) -> Vec<&'static str> {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let files = [
         ("sweep", sweep(&mut random)),
@@ -138,9 +138,11 @@ pub fn showcase(folder: &Path) {
         ("ping", ping(&mut random)),
         ("load", load()),
     ];
-    for (name, file) in files {
+    let kept = files.iter().map(|(name, file)| {
         fs::write(folder.join(format!("{name}.json")), file.to_string()).expect("a file of the showcase");
-    }
+        *name
+    });
+    kept.collect()
 }
 
 /// The 2014 paper's figure 4.4: methods that write saturate, and then they lose.

@@ -32,7 +32,7 @@ pub const PROMPT: Duration = Duration::from_secs(2);
 /// A time longer than a frame takes through any gateway of the lab.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Every way to wait, and the kernel's gateway.
+/// Ways to wait on any interface, and the kernel's gateway.
 pub const WAITS: &[&str] = &[
     "read+write",
     "read/poll+write",

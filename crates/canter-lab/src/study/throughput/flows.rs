@@ -1,9 +1,12 @@
 //! Flows: input buses whose sources send evenly in turn, output buses that a running source acknowledges without a node, and
 //! the taps of all, which say what became of each frame.
 
-use crate::study::{
-    nodes::{self, Nodes},
-    processor::Moment,
+use crate::{
+    meter::deliveries::Deliveries,
+    study::{
+        nodes::{self, Nodes},
+        processor::Moment,
+    },
 };
 use canter_cli::failure;
 use canter_io::{
@@ -11,7 +14,7 @@ use canter_io::{
     netlink::wire::{self, Pace, Source},
     tap::{Record, Tap},
 };
-use canter_measure::{histogram::Histogram, result::WireKept};
+use canter_measure::{matcher::Passage, result::WireKept};
 use canter_route::traffic::template::{self, Template};
 use std::collections::{HashMap, VecDeque};
 
@@ -29,8 +32,6 @@ const NEVER_NS: u64 = 3_600_000_000_000;
 const PATIENCE_NS: u64 = 100_000_000;
 /// A gateway falls behind when its latencies grow by more than this part of the run's duration.
 const GROWTH_PART: u64 = 100;
-/// A frame is late when it is delivered later than usual by this part of its duration.
-const LATE_PART: u64 = 10;
 
 pub struct Flows {
     inputs: Nodes,
@@ -238,22 +239,19 @@ impl Carried {
     /// Adds the frames of an output bus and of its inputs. Frames that are alike leave in the order in which they came.
     fn add(&mut self, inputs: &mut [Tap], output: &mut Tap, load: &Load) {
         let mut waiting: HashMap<u16, VecDeque<u64>> = HashMap::new();
-        let mut behind = Histogram::new();
-        let sent: Vec<Record> =
-            inputs.iter_mut().flat_map(frames).filter(|one| one.sender.is_none()).collect();
-        sent.iter().for_each(|record| behind.record(record.late_ns.into()));
-        let usual_ns = behind.to_latency().p50;
-        self.wire.late_ns_p50 = self.wire.late_ns_p50.max(usual_ns);
+        let mut deliveries = Deliveries::default();
         let mut delivered: Vec<(u64, u16)> = Vec::new();
-        for record in &sent {
-            let late_ns = u64::from(record.late_ns);
-            self.late += u64::from(late_ns > usual_ns + record.duration_ns() / LATE_PART);
-            delivered.push((record.end_ns + late_ns, number(record)));
+        let sent = inputs.iter_mut().flat_map(frames).filter(|record| record.sender.is_none());
+        for record in sent {
+            deliveries.count(record.late_ns.into(), record.duration_ns());
+            delivered.push((record.delivery_ns(), number(&record)));
         }
         delivered.sort_unstable();
-        self.sent += sent.len() as u64;
+        self.late += deliveries.late();
+        self.wire.late_ns_p50 = self.wire.late_ns_p50.max(deliveries.behind_ns().p50);
+        self.sent += delivered.len() as u64;
         if !load.routed {
-            self.received += sent.len() as u64;
+            self.received += delivered.len() as u64;
             return;
         }
         delivered.iter().for_each(|(ns, number)| waiting.entry(*number).or_default().push_back(*ns));
@@ -262,7 +260,8 @@ impl Carried {
                 continue;
             };
             self.received += 1;
-            self.latency.0.push((came_ns, record.sof_ns.saturating_sub(came_ns)));
+            let passage = Passage { direct_ns: came_ns, routed_ns: record.sof_ns };
+            self.latency.0.push((came_ns, passage.latency_ns(0).max(0) as u64));
         }
     }
 }
