@@ -248,6 +248,7 @@ baremetal:
 lint: lint-elsewhere
 	$(RUST_BUILD) fmt --all --check
 	for each in baremetal benches python; do (cd $$each && $(RUST_BUILD) fmt --check) || exit 1; done
+	for each in baremetal benches fuzz python; do (cd $$each && cargo metadata --locked -q --format-version 1 > /dev/null) || exit 1; done
 	packaging/copyright.py --check
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check licenses bans sources && \
 	  for each in benches python; do \

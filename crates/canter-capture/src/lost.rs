@@ -1,7 +1,7 @@
 //! The places where a recording loses frames, and where each is counted. `judge::lost` adds them up.
 //!
 //! No place here, and yet never a complete recording: a frame of an interface that has no name for it (`Buses::copy_wanted_to`:
-//! in doubt, as `judge::doubts` lists), one that is nowhere in the balance (`Fault::Inside`), those of an interface that was
+//! in doubt, as `judge::judge` adds; the doubts of each bus are `judge::doubts`), one that is nowhere in the balance (`Fault::Inside`), those of an interface that was
 //! removed before its counters were read (`Fault::Removed`), a reception that failed or a receiver that panicked
 //! (`Fault::Failed`; `Account::of_written` in balance.rs), and a process that was killed (`Fault::Unfinished`, the verdict of
 //! an account until its end).
@@ -21,7 +21,8 @@ pub struct Lost {
     /// (`Bus::add_counted`), without the backlog's.
     pub driver: u64,
     /// A processor's backlog was full; counts frames of every interface, also Ethernet (`canter_io::loss::Watch`): at most
-    /// what the recorded interfaces dropped.
+    /// what the recorded interfaces dropped, unless one was removed before its counters were read. Where they cannot be
+    /// read, these are among the driver's.
     pub backlog: u64,
     /// The recorder's ring, or one of its sockets, was full (`Lane::drops` and `CaptureSockets::drops` of canter-io).
     pub ring: u64,

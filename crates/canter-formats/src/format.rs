@@ -6,7 +6,7 @@
 //! last line without line break. [`Trouble::Wrong`] says the rule, and where there is one the remedy in parentheses. What
 //! follows is the smallest; beside it, in this crate:
 //! - The row is a `pub(crate) const ROW` in a file or folder of the format's own, with its `mod` in `lib.rs`, where the first
-//!   page has a table. `csv.rs` is the model of text that is written too, `lines.rs` is for text that is read only. There are
+//!   page has a table of rows (so `about` has no `|`). `csv.rs` is the model of text that is written too, `lines.rs` is for text that is read only. There are
 //!   `cursor` (stamps and numbers), `hex`, `fields` (columns of a frame) and canter-frame's `notation`, candump's frames: a
 //!   natural way to hold all of them. What a format does not keep: `format/keeps.rs`.
 //! - Help, completions, refusals and the tests of texts follow the row. By hand: a small intact file
@@ -15,7 +15,8 @@
 //!   where a cut shows (`src/tests.rs`) and what changed bytes and lengths do (`src/tests/changes.rs`, `lengths.rs`); of text
 //!   that is only read, a case in `src/tests/of_other_programs.rs`.
 //! - `cargo test -p canter-formats` and `make test ONLY=formats_page,manual,mistakes,inputs,canter::unit` fail for what is
-//!   missing, but for CHANGELOG.md and the sentences that list formats: README.md, the crate's, the first of `lib.rs`.
+//!   missing, but for CHANGELOG.md, docs/formats.md outside of its first two tables, and the sentences that list formats:
+//!   README.md, the crate's and its `description`, the first of `lib.rs`, an example in `canter/src/convert.rs`.
 //! - What every row promises: its beginning is recognised within [`SNIFF_BYTES`], and a format that is written holds remote,
 //!   FD and error frames, and stamps of 9 digits with `--ns` where it says `Stamps::Us`.
 //!
@@ -230,6 +231,7 @@ pub struct Folder {
 /// A decoder: consumes bytes of the source until a frame is complete.
 pub trait Decode: Send {
     /// Puts the next frame into `entry`; `Ok(false)` at the end. `entry` still holds the previous frame: set every field.
+    /// Consumes what it has read whole: damage still stands first in the source.
     ///
     /// # Errors
     /// Why there is no next frame, although the file has not ended properly.
@@ -245,10 +247,10 @@ pub trait Decode: Send {
         format!("byte {}", source.offset())
     }
 
-    /// When damage is skipped ([`Reader::salvage`](crate::Reader::salvage)): called after an error of [`next`](Self::next),
-    /// which consumes an entry only when it has read it, so that the damage still stands first in the source; moves behind the damage and answers whether frames may follow. Only a place that cannot be taken for another one
-    /// counts, such as the beginning of a line: no frame may come out of bytes that were not one. Without it, the rest of
-    /// the file is skipped.
+    /// When damage is skipped ([`Reader::salvage`](crate::Reader::salvage)): called after an error of [`next`](Self::next);
+    /// moves behind the damage, which still stands first in the source, and answers whether frames may follow. Only a place
+    /// that cannot be taken for another one counts, such as the beginning of a line: no frame may come out of bytes that were
+    /// not one. Without it, the rest of the file is skipped.
     ///
     /// # Errors
     /// What the operating system, or the decompressor, reports.

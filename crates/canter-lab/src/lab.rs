@@ -31,6 +31,7 @@ mod probe;
 mod profiled;
 mod programs;
 mod progress;
+mod qemu_version;
 mod run;
 mod saved;
 mod shell;

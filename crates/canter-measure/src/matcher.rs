@@ -203,6 +203,17 @@ mod tests {
     }
 
     #[test]
+    fn a_latency_is_the_difference_of_both_stamps_less_the_time_on_the_wires() {
+        let latency_ns =
+            |direct_ns, routed_ns, taken_ns| Passage { direct_ns, routed_ns }.latency_ns(taken_ns);
+        assert_eq!(latency_ns(1_000, 1_900, 0), 900);
+        assert_eq!(latency_ns(1_000, 1_900, 700), 200);
+        assert_eq!(latency_ns(1_000, 1_900, 1_000), -100, "earlier than a frame could come");
+        assert_eq!(latency_ns(u64::MAX, 0, u64::MAX), i64::MIN);
+        assert_eq!(latency_ns(0, u64::MAX, 0), i64::MAX);
+    }
+
+    #[test]
     fn a_frame_with_one_stamp_is_lost_after_a_second_and_not_before() {
         let mut matcher = Matcher::new();
         let number = send(&mut matcher, 5);

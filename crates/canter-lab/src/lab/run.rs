@@ -3,9 +3,7 @@
 
 use super::{
     analyzer::{self, Built},
-    apt,
-    arch::{self, Arch},
-    bring_up,
+    arch, bring_up,
     cache::{Cache, Entry},
     fd_driver, foreign,
     guest::{self, Boot, Outcome, Start},
@@ -16,6 +14,7 @@ use super::{
     machine::{Ended, Machine},
     memory, out_of_tree, programs,
     progress::Progress,
+    qemu_version,
     saved::Description,
     signals::Signals,
     streams::Streams,
@@ -29,7 +28,6 @@ use std::{
     io,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
-    thread,
 };
 
 impl Machine {
@@ -66,9 +64,6 @@ impl Machine {
         signals: &Signals,
         progress: &Progress,
     ) -> Result<Ended> {
-        let arch = self.arch;
-        // QEMU takes a moment to say it.
-        let qemu_version = thread::spawn(move || qemu_version(arch));
         let cache = Cache::open(Some(signals))?;
         let mut kernel = kernel::find(&self.kernel, self.arch, &cache, progress)?;
         if self.fd_cards > 0 {
@@ -84,7 +79,7 @@ impl Machine {
         };
         let root = foreign.as_ref().map_or(Path::new("/"), Entry::path);
         let read_only = self.read_only(&kernel, progress);
-        let qemu_version = qemu_version.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let qemu_version = qemu_version::find(self.arch, &cache)?;
         let analyzer = analyzer::build(self, &qemu_version, &cache, progress)?;
         let (folder, _held) = run_folder()
             .map_err(|e| lab_failure(format!("folder for the run: {e} (TMPDIR names another)")))?;
@@ -321,14 +316,6 @@ fn remove_leftovers(temporary: &Path) -> io::Result<()> {
 fn token() -> io::Result<String> {
     let random = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
     Ok(format!("\u{1}\u{4}{}", random.trim()))
-}
-
-fn qemu_version(arch: Arch) -> Result<String> {
-    let qemu = arch.qemu().name;
-    let output = apt::run(qemu, &["--version"], Path::new("/"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let version = text.split("version ").nth(1).and_then(|rest| rest.split_whitespace().next());
-    version.map(str::to_owned).ok_or_else(|| lab_failure(format!("{qemu} --version: {}", text.trim())))
 }
 
 #[cfg(test)]

@@ -120,8 +120,8 @@ pub struct Experiment {
     pub seed: u64,
     pub frame: Frame,
     pub count: u64,
-    /// The bit rates of the routed bus. The frame's duration there is subtracted from the latency; `None` where a frame
-    /// takes no time.
+    /// The bit rates at which a frame takes the time that is taken off its latency: those of the routed bus; of cards the half,
+    /// for both buses. `None` where a frame takes no time.
     pub wire: Option<BitRate>,
 }
 
@@ -130,7 +130,7 @@ pub struct Experiment {
 pub struct Arrival {
     pub number: u16,
     pub passage: Passage,
-    /// The time between the two stamps, minus the frame's duration on the routed bus.
+    /// The time between the two stamps, less the frame's on the wires: [`Passage::latency_ns`].
     pub latency_ns: i64,
 }
 

@@ -8,15 +8,16 @@
 //! | `wires` | delivery to the gateway's node | start of frame | nothing |
 //! | `analyzed` | the sender's driver begins to send; on a virtual wire, delivery to the gateway's node | the gateway's driver begins to send | nothing |
 //!
-//! Without a gateway (`--null`) sockets take nothing off, and cards the time on their one bus. The formula is
-//! `Passage::latency_ns` of `canter-measure/src/matcher.rs`, for all of these, for sockets beside the analyzer
-//! (`beside_sockets`), for many wires (`study/throughput/flows.rs`) and for recordings (`canter/src/latency/`). Who changes
-//! it is done there. What follows from another meaning of a latency:
-//! - what an instrument takes off (`Experiment::wire`, `Recorded::bitrate`), its floor, and what `measurement.rs` takes for an
-//!   arrival that is too early; the ways in `analyzer/account.rs`, whose stages add up to a latency; this table;
-//! - expectations: `meter/simulation.rs` with its golden table (`UPDATE=1`), the program's tests `wire`, `analyzer`, `trouble`,
-//!   `study` and `latency_recorded`;
-//! - definitions: `canter-measure/src/result.rs`, `canter-frame/src/bits.rs`, docs/result.md, wire.md, analyzer.md, gateway.md,
+//! Without a gateway (`--null`) sockets take nothing off, and cards the time on their one bus: `Experiment::wire` is the rate
+//! at which a frame takes what is taken off, of cards the half of their buses'. The formula is `Passage::latency_ns` of
+//! `canter-measure/src/matcher.rs`, for all of these, for sockets beside the analyzer (`beside_sockets`), for many wires
+//! (`study/throughput/flows.rs`) and for recordings (`canter/src/latency/stamps.rs`); the analyzer alone has its own, the sum
+//! of a way's stages (`analyzer/account.rs`). No other place computes a latency. What follows from another meaning of it:
+//! - what an instrument takes off (`Experiment::wire`; `Recorded::bitrate` of `canter/src/latency/reading.rs`), its floor, and
+//!   what `measurement.rs` takes for an arrival that is too early; this table;
+//! - expectations: the tests of `matcher.rs` and `beside_sockets.rs`, `meter/simulation.rs` with its golden table (`UPDATE=1`),
+//!   the program's tests `wire`, `analyzer`, `trouble`, `study` and `latency_recorded`;
+//! - definitions: `canter-measure/src/result.rs`, `canter/src/latency/profile.rs`, `canter-frame/src/bits.rs`, docs/result.md, wire.md, analyzer.md, gateway.md,
 //!   studies.md ("Stamps"), glossary.md and kernel/probe/README.md;
 //! - the claims and ceilings of studies on wires, measured anew: results made before are another figure.
 

@@ -353,6 +353,16 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_that_loses_every_frame_is_a_regression() {
+        // A measurement ends when none of the first frames arrives.
+        let ledger =
+            Ledger { sent: 3, lost: Lost { unaccounted: 3, ..Lost::default() }, ..Ledger::default() };
+        let latency_ns = Some(Histogram::new().to_latency());
+        let silent = Series { latency_ns, ledger, ..series(10_000, 0) };
+        assert_eq!(verdict(vec![series(10_000, 0)], vec![silent]), Decision::Regression);
+    }
+
+    #[test]
     fn a_thousand_comparisons_of_equal_runs_give_no_alarm_and_one_planted_change_is_found() {
         // Exponential latencies above a base, by a fixed generator: skewed, and another sample in every series.
         let mut state = 0x2545_f491_4f6c_dd1d_u64;

@@ -203,7 +203,8 @@ fn outcome(series: &Series) -> String {
         let value = measured(value, curve.decimals, &curve.unit);
         return format!("{} of {against} {} {value}", curve.quantity, curve.against);
     }
-    let figures = series.latency_ns.as_ref().map_or(String::new(), |latency| {
+    let arrived = series.latency_ns.as_ref().filter(|latency| latency.count > 0);
+    let figures = arrived.map_or(String::new(), |latency| {
         format!("median {:.1} µs, worst {:.1}", us(latency.p50), us(latency.max))
     });
     match series.ledger.lost.total() {
@@ -211,5 +212,31 @@ fn outcome(series: &Series) -> String {
         0 => figures,
         lost if figures.is_empty() => format!("{lost} of {} lost", series.ledger.sent),
         lost => format!("{figures}, {lost} of {} lost", series.ledger.sent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use canter_measure::{
+        histogram::Histogram,
+        result::{Ledger, Lost},
+    };
+
+    #[test]
+    fn a_gateway_that_loses_every_frame_has_a_loss_and_no_median() {
+        let lost = |unaccounted| Lost { unaccounted, ..Lost::default() };
+        let mut histogram = Histogram::new();
+        let silent = Series {
+            latency_ns: Some(histogram.to_latency()),
+            ledger: Ledger { sent: 3, lost: lost(3), ..Ledger::default() },
+            ..Series::default()
+        };
+        assert_eq!(outcome(&silent), "3 of 3 lost");
+        histogram.record(2_000);
+        let latency_ns = Some(histogram.to_latency());
+        let ledger = Ledger { sent: 3, received: 1, lost: lost(2), ..Ledger::default() };
+        let some = Series { latency_ns, ledger, ..Series::default() };
+        assert_eq!(outcome(&some), "median 2.0 µs, worst 2.0, 2 of 3 lost");
     }
 }

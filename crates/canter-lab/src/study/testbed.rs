@@ -305,8 +305,8 @@ impl Bed {
         }
         match silent {
             Some(_) if case.rules == Rules::Drop => received_only(&mut series, &mut account, &counts),
-            Some(why) => return unavailable(why),
-            None => {}
+            Some(why) if has_no_gateway(&case.method) => return unavailable(why),
+            Some(_) | None => {} // a gateway that loses every frame is a result
         }
         if case.method == DIRECT {
             OWN_TIME.clone_into(&mut series.quantity);

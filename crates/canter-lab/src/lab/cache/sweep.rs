@@ -2,7 +2,7 @@
 //! `canter lab --clean`. What a lab makes or uses stays.
 
 use super::{Cache, Holders, TEMPORARY};
-use crate::lab::progress::Progress;
+use crate::lab::{progress::Progress, qemu_version};
 use std::{
     cmp::Reverse,
     fs, io,
@@ -22,8 +22,8 @@ const BOUNDED: [Bounded; 4] = [
     Bounded { folder: "images", noun: "kernel image", most: 64, reports: Progress::say },
     Bounded { folder: MACHINES, noun: "saved machine", most: 64, reports: Progress::detail }, // 100 MB each
 ];
-/// The verdicts about KVM; no lab needs them after its start.
-const VERDICTS: &str = "kvm";
+/// The verdicts about KVM, and QEMU's version; no lab needs them after its start.
+const ANSWERS: [&str; 2] = ["kvm", qemu_version::FOLDER];
 /// Entries of these folders that no lab has used for this time are removed.
 const UNUSED_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -148,9 +148,7 @@ pub fn clean(cache: &Cache) -> Vec<String> {
             Err(error) => kept.push(format!("kept {name}: remove: {error}")),
         }
     }
-    if let Ok(bytes) = remove_folder(&cache.path(VERDICTS)) {
-        removed.bytes += bytes;
-    }
+    removed.bytes += ANSWERS.iter().filter_map(|folder| remove_folder(&cache.path(folder)).ok()).sum::<u64>();
     for folder in folders() {
         let _ = fs::remove_dir(cache.path(folder)); // stays when something in it stays
     }
@@ -257,7 +255,7 @@ mod tests {
     fn cleaning_removes_what_no_lab_uses_and_names_the_rest() {
         let (_folder, root) = with(&["drivers/a", "kernels/b", "headers/c"]);
         fs::create_dir_all(root.join("debug-kernel/tree")).unwrap();
-        fs::create_dir_all(root.join("kvm")).unwrap();
+        ANSWERS.iter().for_each(|folder| fs::create_dir_all(root.join(folder)).unwrap());
         let held = use_entry(&root, "kernels/b");
         let lines = clean(&Cache::at(&root));
         assert!(lines[0].starts_with("removed 2 entries, 1 MB: "), "{lines:?}");
