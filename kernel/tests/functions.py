@@ -701,10 +701,14 @@ def random_lengths():
     records = tap.read()
     equal("frames", len(records), 50)
     assert len({r.len for r in records}) > 4, records
+    heard = 0
     for record in records:
         expected = b"\xff" * record.len + bytes(8 - record.len)
         equal("in the tap", record.raw[:8], expected)
-        equal("in a socket", reader.socket.recv(16)[8:], expected)
+        if record.received >> 1 & 1:  # the FIFO of a machine that is late may be full
+            equal("in a socket", reader.socket.recv(16)[8:], expected)
+            heard += 1
+    equal("received and lost", heard + sum(record.overrun >> 1 & 1 for record in records), 50)
 
 
 @test
