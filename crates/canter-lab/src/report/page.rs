@@ -318,3 +318,5 @@ fn missing(Missing { series, why, under }: Missing<'_>) -> MissingView {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod toy;

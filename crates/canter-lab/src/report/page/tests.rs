@@ -203,34 +203,27 @@ fn of_other_lens() -> Vec<Series> {
     series
 }
 
-/// A row that is not in the table: the total of frames that each result sent.
-const TOY: Drawing = Drawing {
-    text: |numbers, _| format!("toy: {} frames were sent\n", toy_frames(numbers)),
-    ..Drawing::new(
-        "toy",
-        "<p class=\"toy\">{{ view.study }}: {{ view.frames }} frames</p>",
-        Views::EachResult(|numbers| {
-            let study = &numbers.result.study;
-            vec![View::of(&serde_json::json!({ "study": study, "frames": toy_frames(numbers) }))]
-        }),
-    )
-};
-
-fn toy_frames(numbers: &Numbers<'_>) -> u64 {
-    numbers.result.series.iter().map(|series| series.ledger.sent).sum()
-}
-
 #[test]
 fn the_page_and_the_summary_show_the_drawings_of_the_table_they_get() {
-    let sent = |sent| Series { ledger: Ledger { sent, ..Ledger::default() }, ..Series::default() };
-    let result = ResultFile { study: "a <toy>".to_owned(), ..file(vec![sent(3), sent(4)]) };
-    let drawings = [DRAWINGS, &[TOY]].concat();
+    let series = |method: &str, frames: [i64; 3]| {
+        let mut histogram = Histogram::new();
+        frames.into_iter().for_each(|ns| histogram.record(ns));
+        let ledger = Ledger { sent: 3, received: 3, ..Ledger::default() };
+        let latency_ns = Some(histogram.to_latency());
+        Series { method: method.to_owned(), latency_ns, ledger, ..Series::default() }
+    };
+    let measured = vec![series("can-gw", [0, 0, 900]), series("read+write", [2_000, 2_000, 5_000])];
+    let result = ResultFile { study: "a <toy>".to_owned(), ..file(measured) };
+    let drawings = [DRAWINGS, &[toy::DRAWING]].concat();
     let page = render(std::slice::from_ref(&result), Beginning::Results, &drawings).expect("it renders");
-    assert_eq!(page.matches("<p class=\"toy\">a &lt;toy&gt;: 7 frames</p>").count(), 1);
+    let toys: Vec<_> = page.split("<figure class=toy>").skip(1).collect();
+    let [toy] = toys[..] else { panic!("one toy, for one condition") };
+    let (toy, _) = toy.split_once("</figure>").unwrap();
+    assert!(toy.starts_with("<h3>a &lt;toy&gt;, ") && toy.matches("<circle class=dot").count() == 2, "{toy}");
     let summary = summary::of(&Numbers::of(&result), &drawings, terminal::Ink::none());
-    assert!(summary.contains("toy: 7 frames were sent\n"), "{summary}");
+    assert!(summary.contains("toy: read+write 2.5") && !summary.contains("toy: can-gw"), "{summary}");
     let without = render(std::slice::from_ref(&result), Beginning::Results, DRAWINGS).expect("it renders");
-    assert!(!without.contains("class=\"toy\""));
+    assert!(!without.contains("class=toy"));
 }
 
 #[test]
