@@ -77,7 +77,8 @@ pub const MONITOR: &str = "monitor";
 /// `transparent_hugepage=madvise`: otherwise khugepaged joins pages of long-lived programs every 10 s, and on a kernel without
 /// full preemption even a real-time task waits for it: 3.2 million instructions were counted. `norandmaps`: QEMU translates
 /// code anew for each address at which it runs, and that is half to five sixths of a short command's time. The analyzer
-/// tells programs by their addresses, so it needs random ones.
+/// tells programs by their addresses, so it needs random ones. `nohz=off`: in the virtual clock a machine that waits for a file
+/// of a busy host jumps from timer to timer, past the time limits of systemd; so it jumps no further than a tick.
 pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
     let timer = if machine.arch == Arch::Amd64 { " no_timer_check" } else { "" };
     let emulated = if machine.accel == Accel::Kvm { "" } else { machine.arch.kernel_words() };
@@ -89,6 +90,9 @@ pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
     match machine.clock {
         Clock::Real => words.push("canter.clock=real".to_owned()),
         Clock::Virtual => words.push(format!("canter.clock=virtual canter.shift={}", machine.shift)),
+    }
+    if machine.systemd && machine.clock == Clock::Virtual {
+        words.push("nohz=off".to_owned());
     }
     words.push(format!("canter.accel={} canter.qemu={qemu_version}", machine.accel.name()));
     let of_modules = machine.modules.iter().map(|chosen| (chosen.module.kernel_words)(machine.cpus));
@@ -265,7 +269,12 @@ mod tests {
             ),
             (base(), "canter.clock=real canter.accel=tcg canter.qemu=7.2.22"),
             (virtual_(3), "-icount shift=3,sleep=off"),
-            (virtual_(3), "canter.clock=virtual canter.shift=3"),
+            (virtual_(3), "canter.clock=virtual canter.shift=3 canter.accel"),
+            (
+                Machine { systemd: true, ..virtual_(3) },
+                "canter.clock=virtual canter.shift=3 nohz=off canter.accel",
+            ),
+            (Machine { systemd: true, ..base() }, "canter.clock=real canter.accel"),
             (Machine { accel: Accel::Kvm, ..base() }, "-accel kvm -cpu host"),
             (Machine { cpus: 2, memory: "512M".into(), ..base() }, "-smp 2 -m 512M"),
             (bare_metal(), "-smp 3 "),

@@ -1,4 +1,4 @@
-//@ machine: --systemd --clock virtual --append nohz=off --canchar virtual
+//@ machine: --systemd --clock virtual --canchar virtual
 //@ parts: 2
 //! The units of packaging/systemd under a real systemd, in the virtual clock: time is counted in instructions there, so
 //! that a minute of waiting passes at once and systemd's own time limits do not depend on the host.
