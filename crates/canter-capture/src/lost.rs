@@ -1,10 +1,10 @@
 //! The places where a recording loses frames, and where each is counted. `judge::lost` adds them up.
 //!
 //! No place here, and yet never a complete recording: a frame of an interface that has no name for it (`Buses::copy_wanted_to`:
-//! in doubt, as `judge::judge` adds; the doubts of each bus are `judge::doubts`), one that is nowhere in the balance (`Fault::Inside`), those of an interface that was
-//! removed before its counters were read (`Fault::Removed`), a reception that failed or a receiver that panicked
-//! (`Fault::Failed`; `Account::of_written` in balance.rs), and a process that was killed (`Fault::Unfinished`, the verdict of
-//! an account until its end).
+//! in doubt, as `judge::judge` adds; the doubts of each bus are `judge::doubts`), one that is nowhere in the balance
+//! (`Fault::Inside`), those of an interface that was removed before its counters were read (`Fault::Removed`), a reception that
+//! failed or a receiver that panicked (`Fault::Failed`; `Account::of_written` in balance.rs), and a process that was killed
+//! (`Fault::Unfinished`, the verdict of an account until its end).
 //!
 //! Counted, and no loss: frames that a filter leaves out (`filtered`), those after the last one that was asked for (`beyond`),
 //! those outside of all windows of triggers (`outside`), and files that a rotation deleted.
@@ -31,8 +31,8 @@ pub struct Lost {
     /// The RAM queue (`--buffer`) was full (`Keeper::keep`).
     pub queue: u64,
     /// Not written because of a disk error (`Output::write`), in a file that could not be synchronised, was removed or was changed
-    /// by somebody (`Output::lose_file`), or because the disk still stalled at the
-    /// end or the writer panicked (`Account::given_up` in balance.rs).
+    /// by somebody (`Output::lose_file`), or because the disk still stalled at the end or the writer panicked
+    /// (`Account::given_up` in balance.rs).
     pub disk: u64,
     /// Frames of a window that are not in its file: the memory for frames before an event (`--window-buffer`) was full, or
     /// they came when the file was closed (`Output::lose_to_window`).

@@ -6,9 +6,9 @@
 //! last line without line break. [`Trouble::Wrong`] says the rule, and where there is one the remedy in parentheses. What
 //! follows is the smallest; beside it, in this crate:
 //! - The row is a `pub(crate) const ROW` in a file or folder of the format's own, with its `mod` in `lib.rs`, where the first
-//!   page has a table of rows (so `about` has no `|`). `csv.rs` is the model of text that is written too, `lines.rs` is for text that is read only. There are
-//!   `cursor` (stamps and numbers), `hex`, `fields` (columns of a frame) and canter-frame's `notation`, candump's frames: a
-//!   natural way to hold all of them. What a format does not keep: `format/keeps.rs`.
+//!   page has a table of rows (so `about` has no `|`). `csv.rs` is the model of text that is written too, `lines.rs` is for
+//!   text that is read only. There are `cursor` (stamps and numbers), `hex`, `fields` (columns of a frame) and canter-frame's
+//!   `notation`, candump's frames: a natural way to hold all of them. What a format does not keep: `format/keeps.rs`.
 //! - Help, completions, refusals and the tests of texts follow the row. By hand: a small intact file
 //!   `fuzz/corpus/NAME/seed.EXT`, docs/formats.md and CHANGELOG.md; if it can be recorded live, the extensions in
 //!   `canter capture --help`; if it is written, the lists in the test of `canter/src/format_names.rs`; of a binary format,

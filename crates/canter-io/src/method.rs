@@ -8,11 +8,11 @@
 //! the smallest carrier.
 //!
 //! To add a method: a file in `method/`, its `mod` below, its place in the order at the top of `lib.rs`, a row at the end of
-//! each table of `method/table.rs` that it serves and one in the table of that file's first lines, and CHANGELOG.md. One
-//! frame a call on a socket: as `read_write.rs`, of which `Source`, `Stamping` and `Call` may become `pub(super)` with
-//! what you use of them; many: as `mmsg.rs`, by `can_raw::receiving` and the check of `read_write`. A method of sockets has
-//! `syscalls: Ok(…)`, because canter's test `meter` wants a cost of each. `canter methods`, `canter syscalls`, `--method`,
-//! `--one-thread` and the tests follow the row; a study of latencies names its pairs. There is more to do only where
+//! each table of `method/table.rs` that it serves and one in the table of that file's first lines, and CHANGELOG.md. One frame
+//! a call on a socket: as `read_write.rs`, of which `Source`, `Stamping` and `Call` may become `pub(super)` with what you use
+//! of them; many: as `mmsg.rs`, by `can_raw::receiving` and the check of `read_write`. A method of sockets has `syscalls:
+//! Ok(…)`, because canter's test `meter` wants a cost of each. `canter methods`, `canter syscalls`, `--method`, `--one-thread`
+//! and the tests follow the row; a study of latencies names its pairs. There is more to do only where
 //! - `check` refuses a link that its carriers reach: a line in `REFUSALS` of `tests/it/promises.rs`, and in
 //!   `crates/canter/tests/it/` one in `excused` of `gateway_wire.rs` and one in `every_method_is_listed_with_the_reason_why_not`
 //!   of `meter.rs`;

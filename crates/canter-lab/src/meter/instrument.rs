@@ -17,8 +17,8 @@
 //!   what `measurement.rs` takes for an arrival that is too early; this table;
 //! - expectations: the tests of `matcher.rs` and `beside_sockets.rs`, `meter/simulation.rs` with its golden table (`UPDATE=1`),
 //!   the program's tests `wire`, `analyzer`, `trouble`, `study` and `latency_recorded`;
-//! - definitions: `canter-measure/src/result.rs`, `canter/src/latency/profile.rs`, `canter-frame/src/bits.rs`, docs/result.md, wire.md, analyzer.md, gateway.md,
-//!   studies.md ("Stamps"), glossary.md and kernel/probe/README.md;
+//! - definitions: `canter-measure/src/result.rs`, `canter/src/latency/profile.rs`, `canter-frame/src/bits.rs`, docs/result.md,
+//!   wire.md, analyzer.md, gateway.md, studies.md ("Stamps"), glossary.md and kernel/probe/README.md;
 //! - the claims and ceilings of studies on wires, measured anew: results made before are another figure.
 
 use super::experiment::{Experiment, Outcome, Port, Sending, Surroundings};
