@@ -929,8 +929,10 @@ def catching_up():
     stats = wire.bus("A")
     wire.command(SOURCE_STOP, {BUS: "A"})
     equal("slips", stats["slips"], 0)
-    # PREEMPT_RT hands frames over in FIFO threads, which come before programs for 950 ms of a second.
-    most = 960000000 if "PREEMPT_RT" in os.uname().version else stats["late_ns_max"] // 2
+    # PREEMPT_RT hands frames over in FIFO threads, which come before programs for 950 ms of a second; before Linux 6.12,
+    # which has a server for them, for 950 ms of each of two periods, at the end of the one and at the beginning of the next.
+    turns = 1 if guest.kernel() >= (6, 12) else 2
+    most = turns * 960000000 if "PREEMPT_RT" in os.uname().version else stats["late_ns_max"] // 2
     between("wait for a turn, ns", 0, longest, most)
     for name in names:
         wire.delete(name)
@@ -1266,7 +1268,10 @@ def bursts_beside_a_busy_processor():
             finally:
                 os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
             lost = [wire.node(name)["overruns"] - old for name, old in zip(names, before)]
-            equal(f"lost of {count}", lost, [count - 5, 0, 0])
+            if guest.clock_is_virtual():
+                equal(f"lost of {count}", lost, [count - 5, 0, 0])
+            else:  # the emulation itself may take longer than five frames
+                between(f"lost of {count}", count - 5, lost[0], count)
             for file, lost_here in zip(files, lost):
                 equal("came", len(char_frames(file, count - lost_here)), count - lost_here)
 

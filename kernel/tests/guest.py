@@ -32,6 +32,16 @@ def is_loaded():
     return os.path.isdir("/sys/module/canwire")
 
 
+def kernel():
+    """The version of the kernel: (6, 12)."""
+    return tuple(int(number) for number in os.uname().release.split(".")[:2])
+
+
+def clock_is_virtual():
+    with open("/proc/cmdline", encoding="ascii") as file:
+        return "canter.clock=virtual" in file.read().split()
+
+
 def kernel_log():
     return subprocess.run(["dmesg"], capture_output=True, text=True).stdout
 
