@@ -7,7 +7,7 @@ mod listing;
 mod lock;
 mod sweep;
 
-pub use sweep::{MACHINES, clean};
+pub use sweep::{MACHINES, QEMU, clean};
 
 use super::{lab_failure, progress::Progress, signals::Signals};
 use canter_cli::failure::{Failure, Result};

@@ -1,7 +1,12 @@
 //! The version of the host's QEMU. Its program needs a tenth of a second to say it, so the answer is kept with the program's
 //! identity.
 
-use super::{apt, arch::Arch, cache::Cache, kernel, lab_failure, programs};
+use super::{
+    apt,
+    arch::Arch,
+    cache::{self, Cache},
+    kernel, lab_failure, programs,
+};
 use canter_cli::failure::Result;
 use std::{
     fs::{self, File},
@@ -9,13 +14,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The cache's folder of versions.
-pub const FOLDER: &str = "qemu";
-
 /// The version of the QEMU for this board, `7.2.22`.
 pub fn find(arch: Arch, cache: &Cache) -> Result<String> {
     let name = arch.qemu().name;
-    let kept = Kept::new(&programs::path(arch.qemu()), &cache.path(FOLDER).join(name));
+    let kept = Kept::new(&programs::path(arch.qemu()), &cache.path(cache::QEMU).join(name));
     if let Some(version) = kept.as_ref().and_then(Kept::read) {
         return Ok(version);
     }

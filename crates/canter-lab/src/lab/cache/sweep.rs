@@ -2,7 +2,7 @@
 //! `canter lab --clean`. What a lab makes or uses stays.
 
 use super::{Cache, Holders, TEMPORARY};
-use crate::lab::{progress::Progress, qemu_version};
+use crate::lab::progress::Progress;
 use std::{
     cmp::Reverse,
     fs, io,
@@ -22,8 +22,10 @@ const BOUNDED: [Bounded; 4] = [
     Bounded { folder: "images", noun: "kernel image", most: 64, reports: Progress::say },
     Bounded { folder: MACHINES, noun: "saved machine", most: 64, reports: Progress::detail }, // 100 MB each
 ];
+/// The folder of QEMU's version.
+pub const QEMU: &str = "qemu";
 /// The verdicts about KVM, and QEMU's version; no lab needs them after its start.
-const ANSWERS: [&str; 2] = ["kvm", qemu_version::FOLDER];
+const ANSWERS: [&str; 2] = ["kvm", QEMU];
 /// Entries of these folders that no lab has used for this time are removed.
 const UNUSED_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 
