@@ -1,4 +1,4 @@
-//@ machine: --bus probe --canchar virtual,3,4 --clock virtual --append nohz=off
+//@ machine: --bus probe --canchar virtual,3,4 --clock virtual
 //@ commands: methods
 //@ also: all --kernel 6.1 --bus probe --canchar virtual,3,4 --clock virtual
 //@ also: all --kernel 7.3 --bus probe --canchar virtual,3,4 --clock virtual

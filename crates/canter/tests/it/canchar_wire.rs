@@ -1,4 +1,4 @@
-//@ machine: --bus wire --canchar wcan1,wcan3 --clock virtual --append nohz=off
+//@ machine: --bus wire --canchar wcan1,wcan3 --clock virtual
 //@ commands: generate latency ping wire
 //@ also: all --kernel 6.1 --bus wire --canchar wcan1,wcan3 --clock virtual
 //@ also: all --kernel 7.3 --bus wire --canchar wcan1,wcan3 --clock virtual

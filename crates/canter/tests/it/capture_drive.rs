@@ -1,4 +1,4 @@
-//@ machine: --clock virtual --append nohz=off
+//@ machine: --clock virtual
 //! The drive of docs/drive.md: buses, an event, a disk that stalls in the middle of its window, another event, and a power cut.
 //! What the files tell then, by `canter info` and Wireshark, is the truth.
 

@@ -1,4 +1,4 @@
-//@ machine: --clock virtual --append nohz=off
+//@ machine: --clock virtual
 //@ parts: 2
 //! `canter capture` in trouble, in the lab: each time a line that says what is wrong, and an account that closes.
 

@@ -1,4 +1,4 @@
-//@ machine: --bus wire --clock virtual --append nohz=off
+//@ machine: --bus wire --clock virtual
 //! `canter capture` on canwire's controllers: what a controller loses, a controller that leaves the bus, and the
 //! controllers' own stamps. All of it happens when the test says so.
 

@@ -1,4 +1,4 @@
-//@ machine: --bus wire --clock virtual --append nohz=off
+//@ machine: --bus wire --clock virtual
 //@ in: all
 //! Every pair of methods on every kind of link, of which gateway_wire.rs has those few in which each method is once; and the
 //! outputs without acknowledgement that gateway_wire.rs leaves out.

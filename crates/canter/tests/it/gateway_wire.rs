@@ -1,4 +1,4 @@
-//@ machine: --bus wire --clock virtual --append nohz=off
+//@ machine: --bus wire --clock virtual
 //@ commands: wire
 //@ parts: 2
 //@ also: all --kernel 7.3 --bus wire --clock virtual

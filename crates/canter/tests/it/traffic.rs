@@ -1,4 +1,4 @@
-//@ machine: --clock virtual --append nohz=off
+//@ machine: --clock virtual
 //@ commands: convert generate latency replay top
 //@ parts: 2
 //! `canter generate`, `replay` and `top` in the lab, with cangen, canplayer and candump as peers. In the virtual clock
