@@ -709,6 +709,7 @@ def random_lengths():
             equal("in a socket", reader.socket.recv(16)[8:], expected)
             heard += 1
     equal("received and lost", heard + sum(record.overrun >> 1 & 1 for record in records), 50)
+    assert heard == 50 or not guest.clock_is_virtual(), heard
 
 
 @test
@@ -1272,6 +1273,7 @@ def bursts_beside_a_busy_processor():
                 equal(f"lost of {count}", lost, [count - 5, 0, 0])
             else:  # the emulation itself may take longer than five frames
                 between(f"lost of {count}", count - 5, lost[0], count)
+                equal(f"lost of {count} by a hard handler", lost[2], 0)
             for file, lost_here in zip(files, lost):
                 equal("came", len(char_frames(file, count - lost_here)), count - lost_here)
 

@@ -224,6 +224,11 @@ pub fn key(file: &Path) -> String {
     format!("{:016x}", hasher.finish())
 }
 
+/// A file's path, and a number that changes with the file.
+pub fn identity(file: &Path) -> String {
+    format!("{} {}", file.display(), key(file))
+}
+
 fn first_file(folder: &Path, prefix: &str) -> Option<PathBuf> {
     let names = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let mut names: Vec<_> = names

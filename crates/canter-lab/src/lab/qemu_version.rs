@@ -43,7 +43,7 @@ impl Kept {
         let program = program.canonicalize().ok()?;
         let mut magic = [0; 4];
         File::open(&program).ok()?.read_exact(&mut magic).ok()?;
-        let identity = format!("{} {}", program.display(), kernel::key(&program));
+        let identity = kernel::identity(&program);
         (magic == *b"\x7fELF").then(|| Self { file: file.to_owned(), identity })
     }
 

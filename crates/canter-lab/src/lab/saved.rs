@@ -7,7 +7,7 @@ use super::{
     analyzer::Loaded,
     cache::{Cache, Entry, MACHINES, Reservation},
     initramfs,
-    kernel::{self, Extra, Kernel},
+    kernel::{Extra, Kernel, identity},
     lab_failure,
     machine::Machine,
     memory::{self, Memory, Shared},
@@ -116,11 +116,6 @@ fn sum(folder: &Path) -> io::Result<String> {
 /// The user who owns a file.
 fn user(path: &Path) -> std::result::Result<u32, String> {
     fs::metadata(path).map(|about| about.uid()).map_err(|e| format!("{}: {e}", path.display()))
-}
-
-/// A file's path, and a number that changes with the file.
-fn identity(file: &Path) -> String {
-    format!("{} {}", file.display(), kernel::key(file))
 }
 
 fn hash(bytes: &[u8]) -> u64 {

@@ -59,7 +59,8 @@ struct Running {
 }
 
 impl Running {
-    fn of(units: &[Unit]) -> Vec<Self> {
+    /// The units of a boot before their first event.
+    fn units(units: &[Unit]) -> Vec<Self> {
         units.iter().map(|unit| Self { unit: unit.clone(), environment: None, failed: false }).collect()
     }
 
@@ -178,7 +179,7 @@ impl Campaign {
         command.extend(["--amount".to_owned(), amount.to_string()]);
         let machine = lab::Machine { quiet: self.quiet, ..boot.machine.clone() };
         let streams = || {
-            let units = Running::of(&boot.units);
+            let units = Running::units(&boot.units);
             let events = Events { campaign: self.share(), units, line: Vec::new() };
             Ok(Streams { stdin: Input::Null, stdout: Box::new(events), stderr: Box::new(io::stderr()) })
         };
@@ -210,7 +211,7 @@ impl Campaign {
 
     /// Measures a unit on this machine.
     pub fn here(&self, unit: &Unit, bed: &Bed, side: &mut dyn Side) -> failure::Result<()> {
-        let mut units = Running::of(std::slice::from_ref(unit));
+        let mut units = Running::units(std::slice::from_ref(unit));
         let known = self.state().journal.cases(&unit.name()).into_iter().collect();
         inside::measure(&unit.study, bed, side, &known, &mut |event| self.take(&mut units, event))
             .map_err(|_| self.interrupted())?;
