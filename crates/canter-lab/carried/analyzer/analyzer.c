@@ -73,12 +73,10 @@ struct block {
 	uint64_t count;
 	struct costs costs;
 	int32_t function;	/* -1: of a user program, or unknown */
-	uint32_t length;	/* in instructions */
-	uint32_t bytes;
+	uint32_t bytes;		/* its length, of the longest translation */
 	uint8_t class;		/* of a user program */
 	bool user, starts, halts;
 	bool reads_clock;	/* its last instruction does, so QEMU's clock is exact after it */
-	bool copies;		/* its last instruction is a string instruction that repeats itself */
 };
 
 struct frame {
@@ -124,7 +122,19 @@ struct event {
 static qemu_plugin_id_t self;
 static const char *folder;
 static unsigned int shift;
+
+/* Of QEMU, and of the library by which it returns a register. */
+struct bytes {
+	uint8_t *data;
+	unsigned int length;
+};
+
+#define STACK_POINTER 7
 static int64_t (*clock_ns)(int type);
+static int (*read_register)(void *processor, struct bytes *value, int number);
+static int (*read_memory)(void *processor, uint64_t address, void *to, uint64_t length, bool write);
+static struct bytes *(*new_bytes)(void);
+static uint8_t *(*free_bytes)(struct bytes *bytes, int and_data);
 
 static struct function *functions;
 static size_t functions_count, functions_size;
@@ -147,7 +157,6 @@ static unsigned int window;
 
 static uint64_t aborted;	/* instructions that were counted and not executed */
 static uint64_t seen;		/* executed() at the last block or mark */
-static uint64_t began;		/* executed() at the last block */
 static struct counts counts;
 static uint64_t drift_ns, deepest, overflown, lost_blocks;
 static uint64_t base_ns, base_count;
@@ -494,15 +503,19 @@ static void follow(struct processor *processor, const struct block *block)
 }
 
 /*
- * Whether a fault has broken off the last block: then its last instruction was counted, and will be
- * repeated. Otherwise the fault was that the next block was not in memory. Of a block's last
- * instruction only one that copies is expected to fault.
+ * Whether the fault that begins here broke off an instruction of the processor's last block: then that was counted, and
+ * will be repeated. Otherwise the fault was that the next block is not in memory.
  */
-static bool broke_off(void)
+static bool broke_off(const struct block *last)
 {
-	const struct block *last = running ? running->last : NULL;
+	struct { uint64_t error, instruction; } pushed = { 0 };
+	void *processor = *(void **)dlsym(RTLD_DEFAULT, "current_cpu");
+	struct bytes *stack = new_bytes();
 
-	return last && (last->copies || executed() - began < last->length);
+	if (read_register(processor, stack, STACK_POINTER) == sizeof(uint64_t))
+		read_memory(processor, *(uint64_t *)stack->data, &pushed, sizeof(pushed), false);
+	free_bytes(stack, true);
+	return last && pushed.instruction - last->address < last->bytes;
 }
 
 static void enter_block(unsigned int cpu, void *data)
@@ -515,13 +528,12 @@ static void enter_block(unsigned int cpu, void *data)
 	if (!counting)
 		return;
 	function = block->function >= 0 ? &functions[block->function] : NULL;
-	repeats = block->starts && (function->flags & FAULTS) && broke_off();
+	repeats = block->starts && (function->flags & FAULTS) && broke_off(processor->last);
 	aborted += repeats;
 	commit();
 	if (!repeats && processor->last &&
 	    (processor->last->halts || processor->last->reads_clock))
 		compare_clocks(cpu, processor->last->halts);
-	began = seen;
 	running = processor;
 	processor->last = block;
 	if (cost_counted) {
@@ -621,7 +633,7 @@ static void open_window(unsigned int cpu)
 	drift_ns = deepest = overflown = events_count = 0;
 	has_frames = awaits_user = false;
 	running = &processors[cpu % PROCESSORS];
-	seen = began = base_count = executed();
+	seen = base_count = executed();
 	base_ns = clock_now_ns();
 	based = false;
 	counting = true;
@@ -766,14 +778,6 @@ static void marked(unsigned int cpu, void *data)
 	}
 }
 
-/* rep, repe or repne before movs, cmps, stos, lods or scas, also of eight bytes */
-static bool repeats_itself(uint64_t bytes)
-{
-	uint8_t code = (bytes >> 8 & 0xf8) == 0x48 ? bytes >> 16 : bytes >> 8;
-
-	return (bytes & 0xfe) == 0xf2 && ((code & 0xfc) == 0xa4 || (code >= 0xaa && code <= 0xaf));
-}
-
 /* in, out, ins, outs, also of two bytes */
 static bool accesses_port(uint64_t bytes)
 {
@@ -804,11 +808,12 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		else
 			lost_blocks++;
 	}
-	if (block && block->length < count) {
+	if (block) {
 		const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1);
+		uint64_t end = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last);
 
-		block->length = count;
-		block->bytes = qemu_plugin_insn_vaddr(last) + qemu_plugin_insn_size(last) - block->address;
+		if (block->bytes < end - block->address)
+			block->bytes = end - block->address;
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -825,7 +830,6 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if ((bytes & 0xff) == 0xf4)
 			block->halts = true;
 		block->reads_clock = (bytes & 0xffff) == 0x310f || (bytes & 0xffffff) == 0xf9010f;
-		block->copies = repeats_itself(bytes);
 		if (block->function >= 0 && !pushed && is_push(bytes) &&
 		    (functions[block->function].flags & (SWITCHES | ENTERS)) &&
 		    qemu_plugin_insn_vaddr(insn) < functions[block->function].address + 64) {
@@ -835,6 +839,8 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		}
 	}
 }
+
+#define FIND(function, name) (*(void **)&(function) = dlsym(RTLD_DEFAULT, (name)))
 
 EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc,
 				 char **argv)
@@ -849,8 +855,9 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *
 		else if (!cost_configure(argv[i]))
 			return 1;
 	}
-	clock_ns = (int64_t (*)(int))dlsym(RTLD_DEFAULT, "qemu_clock_get_ns");
-	if (!folder || !clock_ns || !dlsym(RTLD_DEFAULT, "current_cpu"))
+	if (!folder || !dlsym(RTLD_DEFAULT, "current_cpu") || !FIND(clock_ns, "qemu_clock_get_ns") ||
+	    !FIND(read_register, "x86_cpu_gdb_read_register") || !FIND(read_memory, "cpu_memory_rw_debug") ||
+	    !FIND(new_bytes, "g_byte_array_new") || !FIND(free_bytes, "g_byte_array_free"))
 		return 1;
 #if API > 1
 	counter = (qemu_plugin_u64){ qemu_plugin_scoreboard_new(sizeof(uint64_t)), 0 };

@@ -145,7 +145,7 @@ fn an_instruction_that_a_fault_breaks_off_is_counted_once_and_no_other_is_left_o
     let program = "/tmp/faults";
     compile("faults.c", "-Wall", Path::new(program));
     let drifts = output(program, &["/run/canter-lab/analyzer"]);
-    assert_eq!(drifts, "drift 0\n".repeat(4));
+    assert_eq!(drifts, "drift 0\n".repeat(5));
 }
 
 #[test]

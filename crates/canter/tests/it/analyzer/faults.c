@@ -19,9 +19,10 @@ __asm__(".balign 4096\n"
 	"far_away: mov $1, %eax\n\tret\n"
 	".balign 4096\n"
 	"next_page: nop\n");
-extern char far_away[];
+extern char far_away[], here[];
 
 static char *page;	/* anonymous memory, dropped before each access */
+static void **place;	/* shared memory that keeps an address of code, dropped before each access */
 static int zero;
 
 /* A block with a mark within ends with a call of what is not in memory. */
@@ -46,6 +47,12 @@ static void copied(void)
 	__asm__ volatile("rep movsb" : "+S"(from), "+D"(into), "+c"(count)::"memory");
 }
 
+/* So is another one here. */
+static void through_memory(void)
+{
+	__asm__ volatile("nop\n\t" MARK(3) "jmp *(%0)\nhere:" ::"r"(place) : "memory");
+}
+
 static void by_the_kernel(void)
 {
 	if (read(zero, page, 64) != 64)
@@ -68,7 +75,7 @@ static void wait_for(const char *name, const char *wanted)
 
 int main(int argc, char **argv)
 {
-	void (*const kinds[])(void) = { fetched, loaded, copied, by_the_kernel };
+	void (*const kinds[])(void) = { fetched, loaded, copied, through_memory, by_the_kernel };
 	FILE *request;
 
 	if (argc != 2 || chdir(argv[1]) < 0 || !(request = fopen("request", "w")))
@@ -78,6 +85,8 @@ int main(int argc, char **argv)
 	unlink("ready");
 	zero = open("/dev/zero", O_RDONLY);
 	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	place = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	*place = here;
 	__asm__ volatile(MARK(1) ::: "memory");
 	wait_for("ready", "");
 	for (unsigned int kind = 0; kind < sizeof(kinds) / sizeof(*kinds); kind++) {
@@ -89,6 +98,7 @@ int main(int argc, char **argv)
 		for (int round = 0; round < ROUNDS; round++) {
 			madvise(far_away, PAGE, MADV_DONTNEED);
 			madvise(page, PAGE, MADV_DONTNEED);
+			madvise(place, PAGE, MADV_DONTNEED);
 			kinds[kind]();
 			__builtin_ia32_rdtsc();
 		}
