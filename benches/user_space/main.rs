@@ -5,6 +5,7 @@ mod file;
 mod formats;
 mod histogram;
 mod merge;
+mod ring;
 mod rules;
 mod signals;
 
@@ -13,8 +14,15 @@ use std::io;
 
 fn main() -> io::Result<()> {
     let mut comparisons = Comparisons::new();
-    for bench in [batch::bench, rules::bench, signals::bench, formats::bench, merge::bench, histogram::bench]
-    {
+    for bench in [
+        batch::bench,
+        ring::bench,
+        rules::bench,
+        signals::bench,
+        formats::bench,
+        merge::bench,
+        histogram::bench,
+    ] {
         bench(&mut comparisons);
     }
     comparisons.finish()

@@ -84,6 +84,11 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
+    /// A block that lies in the program's own memory as the kernel would have filled it.
+    pub fn in_memory(bytes: &'a [u8], fd: bool) -> Self {
+        Self { bytes, mtu: if fd { CANFD_MTU } else { CAN_MTU } }
+    }
+
     /// How many frames are in it.
     pub fn len(&self) -> usize {
         word(self.bytes, COUNT_AT) as usize
@@ -401,7 +406,7 @@ mod tests {
     fn a_block_hands_out_its_frames_in_order_and_passes_over_other_sizes() {
         let classic = |n: u8| [&[n, 1, 0, 0, 2, 0xaa, 0, 0, n, n][..], &[0; 6]].concat();
         let bytes = block(&[(5_000_000_007, 3, classic(1)), (6, 4, vec![0; 72]), (7, 5, classic(2))]);
-        let block = Block { bytes: &bytes, mtu: CAN_MTU };
+        let block = Block::in_memory(&bytes, false);
         let records: Vec<_> = block.records().collect();
         assert_eq!((block.len(), block.is_fd(), records.len()), (3, false, 2));
         assert_eq!((records[0].stamp_ns, records[0].interface), (5_000_000_007, 3));
@@ -420,7 +425,7 @@ mod tests {
             bytes[..head.len()].copy_from_slice(&head);
             bytes[COUNT_AT + 2] = 0;
             bytes[COUNT_AT + 3] = 0;
-            let block = Block { bytes: &bytes, mtu: if fd { CANFD_MTU } else { CAN_MTU } };
+            let block = Block::in_memory(&bytes, fd);
             for record in block.records() {
                 let _ = record.frame().to_string();
             }

@@ -20,7 +20,7 @@ CONVERSIONS = [
     ("log", "pcapng"), ("log", "asc"), ("log", "blf"), ("log", "csv"), ("log", "mf4"), ("pcapng", "log"),
     ("pcapng", "pcapng"), ("blf", "log"), ("asc", "log"), ("csv", "log"), ("mf4", "log"), ("mf4", "pcapng"),
 ]
-PARTS = ("batch:", "rules:", "signals:", "histogram:")
+PARTS = ("batch:", "ring:", "rules:", "signals:", "histogram:")
 
 
 def write_log(frames):
