@@ -297,7 +297,7 @@ bench-convert: setup target/python
 	PYTHON="$$(realpath target/python/bin)/python" && $(RELEASE) lab --quiet --clock virtual --timeout 20m -- \
 	  env PYTHON="$$PYTHON" crates/canter/benches/convert.sh
 
-# The model of `canter lab --cost desktop` against this machine: target/bench/model.tsv. ONLY=rules: what belongs to them.
+# The model of `canter lab --cost desktop` against this machine: target/bench/model.tsv. ONLY=ring,rules: what belongs to them.
 bench-model: setup
 	$(RUST_BUILD) build --release --locked
 	mkdir -p target/bench

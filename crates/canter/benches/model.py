@@ -23,6 +23,10 @@ CONVERSIONS = [
 PARTS = ("batch:", "ring:", "rules:", "signals:", "histogram:")
 
 
+def chosen(part):
+    return any(word in part for word in ONLY.split(","))
+
+
 def write_log(frames):
     with open(f"{frames}.log", "w", encoding="ascii") as file:
         for n in range(frames):
@@ -71,7 +75,7 @@ def table(text):
 
 
 def benches_here():
-    parts = [part for part in PARTS if ONLY in part]
+    parts = [part for part in PARTS if chosen(part)]
     runs = [subprocess.run([BENCHES, "--bench", part], check=True, stdout=subprocess.PIPE, text=True) for part in parts]
     return {name: ns for run in runs for name, ns in table(run.stdout).items()}
 
@@ -86,7 +90,7 @@ def bench_modelled(name):
 
 def rows():
     """The name of each, its time here, by the model, and its instructions. Only the time here needs a quiet machine."""
-    conversions = CONVERSIONS if ONLY in "convert:" else []
+    conversions = CONVERSIONS if chosen("convert:") else []
     for frames in (FEW, MANY, HERE) if conversions else ():
         write_log(frames)
         for written in ("pcapng", "asc", "blf", "csv", "mf4"):
