@@ -320,6 +320,12 @@ static struct task *task_with(uint64_t stack)
 	return tasks[at % TASKS];
 }
 
+/* Where QEMU has the processor that this thread executes. */
+static void **current_processor(void)
+{
+	return dlsym(RTLD_DEFAULT, "current_cpu");
+}
+
 /*
  * QEMU's virtual clock when it was last brought up to date: exact after a halt and after an
  * instruction that reads it. QEMU allows a processor to read its clock at few instructions only, so
@@ -327,7 +333,7 @@ static struct task *task_with(uint64_t stack)
  */
 static uint64_t clock_now_ns(void)
 {
-	void **current = dlsym(RTLD_DEFAULT, "current_cpu");
+	void **current = current_processor();
 	void *processor = *current;
 	uint64_t now_ns;
 
@@ -509,7 +515,7 @@ static void follow(struct processor *processor, const struct block *block)
 static bool broke_off(const struct block *last)
 {
 	struct { uint64_t error, instruction; } pushed = { 0 };
-	void *processor = *(void **)dlsym(RTLD_DEFAULT, "current_cpu");
+	void *processor = *current_processor();
 	struct bytes *stack = new_bytes();
 
 	if (read_register(processor, stack, STACK_POINTER) == sizeof(uint64_t))
@@ -855,7 +861,7 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *
 		else if (!cost_configure(argv[i]))
 			return 1;
 	}
-	if (!folder || !dlsym(RTLD_DEFAULT, "current_cpu") || !FIND(clock_ns, "qemu_clock_get_ns") ||
+	if (!folder || !current_processor() || !FIND(clock_ns, "qemu_clock_get_ns") ||
 	    !FIND(read_register, "x86_cpu_gdb_read_register") || !FIND(read_memory, "cpu_memory_rw_debug") ||
 	    !FIND(new_bytes, "g_byte_array_new") || !FIND(free_bytes, "g_byte_array_free"))
 		return 1;

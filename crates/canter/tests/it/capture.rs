@@ -12,7 +12,7 @@ fn a_log_is_byte_for_byte_that_of_candump() {
     let file = disk.file("a.log");
     let capture = Capture::start(&["cb0", "cb1", "-o", &file]);
     sh(&format!(
-        "(cd {} && exec candump -n 408 -l cb0 cb1) > /dev/null &
+        "(cd {} && exec timeout 60 candump -n 408 -l cb0 cb1) > /dev/null &
          until [ $(grep -c ' cb[01] ' /proc/net/can/rcvlist_all) = 2 ]; do sleep 0.02; done
          for i in cbs0 cbs1; do cansend $i 123#; cansend $i 12345678#1122334455667788; cansend $i 7FF#R3;
          cansend $i 123##1AABBCCDD; cangen $i -g 1 -n 200 -I r -L r -D r -e; done; wait $!",
@@ -44,7 +44,7 @@ fn can_utils_read_a_log_also_of_a_recording_that_was_killed() {
     sh("ip link add caplay type vcan && ip link set caplay mtu 72 up");
     sh(&format!(
         "grep ' ca0 ' {file} | head -200 > {file}.one; sed -i 's/  */ /g' {file}.one
-         candump -n 200 -L caplay > {peer} &
+         timeout 60 candump -n 200 -L caplay > {peer} &
          until grep -q ' caplay ' /proc/net/can/rcvlist_all; do sleep 0.02; done
          canplayer -t -I {file}.one caplay=ca0; wait $!
          diff <(cut -d' ' -f3 {file}.one) <(cut -d' ' -f3 {peer})"

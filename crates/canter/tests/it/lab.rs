@@ -83,7 +83,7 @@ echo "version=$(canter --version)"
 echo "program=$(cp "$(command -v canter)" ./cache && ./cache --version)"
 for each in 0 1 2 3 4; do ip link set can$each up type can bitrate 500000; done
 echo "lines=$(awk '/can[0-9]/ { print $1 $NF }' /proc/interrupts | xargs)"
-for each in 1 2 3; do candump -n 1 can$each > /tmp/seen$each & done
+for each in 1 2 3; do timeout 20 candump -n 1 can$each > /tmp/seen$each & done
 until [ "$(grep -c ' can[123] ' /proc/net/can/rcvlist_all)" = 3 ]; do sleep 0.02; done; cansend can0 123#11; cansend can4 321#22; wait
 echo "frames=$(cat /tmp/seen? | xargs)"
 echo kept > here.txt; echo kept > "$CANTER_LAB_SHARED/there.txt"
