@@ -22,7 +22,7 @@ RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER
 PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
   tshark tcpdump tmux python3-venv iputils-ping cpio
 
-.PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-bisect-kernel test-arm test-arm-lab test-arm-host test-wheel test-fleet miri test-bits \
+.PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-bisect-kernel test-arm built-arm64 test-arm-lab test-arm-host test-wheel test-fleet miri test-bits \
   test-kernel-all test-checkpatch test-ynl test-selftests test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible \
   bench bench-user-space bench-convert bench-model bench-python soak fuzz baremetal dist test-dist programs wheel wheels deb deb-arm64 deb-armhf deb-dkms deb-source setup setup-kernel setup-deb setup-arm
 
@@ -94,18 +94,20 @@ test-arm: setup-arm
 	$(ON_ARMHF) -p canter-frame -p canter-io --lib
 	$(ON_ARMHF) -p canter-frame --test it notation::
 
+# The program for an arm64 guest, beside every program of this machine.
+built-arm64: setup-arm built
+	$(ARM64) $(RUST_BUILD) build --locked -p canter --target aarch64-unknown-linux-gnu
+
 # On an emulated arm64 board with five CAN cards: every method on every link, and the gateway.
 # (Cargo runs tests in their crate's folder.)
 IN_ARM64_LAB := $(ARM64) $(ARM64_RUNNER)="$(LAB) --arch arm64 --share ../.. --timeout 60m --" \
   $(RUST_BUILD) test --locked --target aarch64-unknown-linux-gnu
-test-arm-lab: setup-arm built
-	$(ARM64) $(RUST_BUILD) build --locked -p canter --target aarch64-unknown-linux-gnu
+test-arm-lab: built-arm64
 	$(IN_ARM64_LAB) -p canter-io --test it -- --ignored --test-threads=1 conformance --skip canchar
 	$(IN_ARM64_LAB) -p canter --test it -- --ignored --test-threads=1 gateway::
 
 # The lab on an arm64 host: a guest in the lab's arm64 guest, ten minutes of a processor.
-test-arm-host: setup-arm built
-	$(ARM64) $(RUST_BUILD) build --locked -p canter --target aarch64-unknown-linux-gnu
+test-arm-host: built-arm64
 	tests/host_arm64.sh $(TARGET)/debug/canter $(TARGET)/aarch64-unknown-linux-gnu/debug/canter $(TARGET)/hosts
 
 # Debian packages: target/deb/. PROFILE=dev packs a build that is sooner there.

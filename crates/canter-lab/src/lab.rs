@@ -305,11 +305,6 @@ fn refusal(arguments: &Arguments, common: &Common) -> Option<&'static str> {
             "--analyzer and --profile need --clock virtual, in which instructions are time",
         ),
         (
-            (arguments.analyzer || arguments.profile)
-                && (arguments.arch != Arch::Amd64 || !arguments.arch.is_host()),
-            "--analyzer and --profile need an x86-64 host and guest",
-        ),
-        (
             arguments.cost.is_some() && !(arguments.analyzer || arguments.profile),
             "--cost needs --analyzer or --profile, which count what costs",
         ),

@@ -20,7 +20,6 @@
  * switch tells which. It requires the virtual clock, where processors take turns.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,8 @@
 
 #include "cost.h"
 #include "plugin.h"
+#include "processor.h"
+#include "qemu.h"
 
 enum marker { LOAD = 1, OPEN, FRAME, CLOSE, SEND };
 /* Classes, in the order of analyzer::account in the lab's sources; 0 is the caller's. */
@@ -37,9 +38,10 @@ enum {
 	ASIDE = 1,	/* not on behalf of the task: interrupts, soft interrupts */
 	SWITCHES = 2,	/* its first push is on the stack of the task that begins to run */
 	ENTERS = 4,	/* its first push is on the stack of the task that calls the kernel */
-	FAULTS = 8,	/* entered by a fault, after which an instruction is repeated */
+	FAULTS = 8,	/* handles a fault, after which an instruction may be repeated */
 	BEGINS = 16,	/* a new task begins here */
 	KERNEL_ENTRY = 32,	/* the processor gets here from a user program, or from anywhere by an interrupt */
+	BREAKS_OFF = 64,	/* entered by a fault, or by what looks like one */
 };
 /* Marks of the plugin's own events. MARK_USER: the gateway's program runs for the first time since FRAME. */
 enum { MARK_FRAME = 0, MARK_USER = 0xfffd, MARK_SEND, MARK_CLOCK };
@@ -49,9 +51,6 @@ enum { MARK_FRAME = 0, MARK_USER = 0xfffd, MARK_SEND, MARK_CLOCK };
 #define STACK_BYTES 0x4000ull
 #define EVENTS_MAX (1u << 18)
 #define KERNEL 0x8000000000000000ull
-/* nopl number(%rax), with the marker in the lowest byte of the number */
-#define MARKER 0x43414e00u
-#define QEMU_CLOCK_VIRTUAL 1
 
 struct function {
 	uint64_t address;
@@ -97,6 +96,7 @@ struct processor {
 	struct task *task;
 	struct task unknown;
 	struct block *last;
+	struct block *broken_off;	/* the one before a function with the flag BREAKS_OFF */
 	struct costs costs;	/* since `last` began */
 	uint8_t class;		/* of the instructions since `last` began */
 	bool aside;		/* they are of an interrupt or a soft interrupt */
@@ -122,19 +122,6 @@ struct event {
 static qemu_plugin_id_t self;
 static const char *folder;
 static unsigned int shift;
-
-/* Of QEMU, and of the library by which it returns a register. */
-struct bytes {
-	uint8_t *data;
-	unsigned int length;
-};
-
-#define STACK_POINTER 7
-static int64_t (*clock_ns)(int type);
-static int (*read_register)(void *processor, struct bytes *value, int number);
-static int (*read_memory)(void *processor, uint64_t address, void *to, uint64_t length, bool write);
-static struct bytes *(*new_bytes)(void);
-static uint8_t *(*free_bytes)(struct bytes *bytes, int and_data);
 
 static struct function *functions;
 static size_t functions_count, functions_size;
@@ -204,14 +191,6 @@ static uint64_t instruction_bytes(const struct qemu_plugin_insn *insn)
 	qemu_plugin_insn_data(insn, &bytes, size);
 #endif
 	return bytes;
-}
-
-static bool is_push(uint64_t bytes)
-{
-	uint8_t first = bytes & 0xff, second = bytes >> 8 & 0xff;
-
-	return (first & 0xf8) == 0x50 || first == 0x6a || first == 0x68 ||
-	       (first == 0x41 && (second & 0xf8) == 0x50);
 }
 
 /* Room for one more in an array of `count`. */
@@ -320,29 +299,6 @@ static struct task *task_with(uint64_t stack)
 	return tasks[at % TASKS];
 }
 
-/* Where QEMU has the processor that this thread executes. */
-static void **current_processor(void)
-{
-	return dlsym(RTLD_DEFAULT, "current_cpu");
-}
-
-/*
- * QEMU's virtual clock when it was last brought up to date: exact after a halt and after an
- * instruction that reads it. QEMU allows a processor to read its clock at few instructions only, so
- * it must not know that a processor asks.
- */
-static uint64_t clock_now_ns(void)
-{
-	void **current = current_processor();
-	void *processor = *current;
-	uint64_t now_ns;
-
-	*current = NULL;
-	now_ns = clock_ns(QEMU_CLOCK_VIRTUAL);
-	*current = processor;
-	return now_ns;
-}
-
 static uint64_t time_ns(void)
 {
 	return base_ns + ((seen - base_count) << shift);
@@ -405,7 +361,7 @@ static void commit(void)
  */
 static void compare_clocks(unsigned int cpu, bool halted)
 {
-	uint64_t now_ns = clock_now_ns(), expected_ns = time_ns();
+	uint64_t now_ns = qemu_clock_ns(), expected_ns = time_ns();
 	uint64_t behind_ns = expected_ns > now_ns ? expected_ns - now_ns : 0;
 	uint64_t ahead_ns = now_ns > expected_ns ? now_ns - expected_ns : 0;
 
@@ -509,19 +465,12 @@ static void follow(struct processor *processor, const struct block *block)
 }
 
 /*
- * Whether the fault that begins here broke off an instruction of the processor's last block: then that was counted, and
- * will be repeated. Otherwise the fault was that the next block is not in memory.
+ * Whether the fault that is handled here broke off an instruction of that block: then it was counted, and will be
+ * repeated. Otherwise the fault was that the next block is not in memory.
  */
 static bool broke_off(const struct block *last)
 {
-	struct { uint64_t error, instruction; } pushed = { 0 };
-	void *processor = *current_processor();
-	struct bytes *stack = new_bytes();
-
-	if (read_register(processor, stack, STACK_POINTER) == sizeof(uint64_t))
-		read_memory(processor, *(uint64_t *)stack->data, &pushed, sizeof(pushed), false);
-	free_bytes(stack, true);
-	return last && pushed.instruction - last->address < last->bytes;
+	return last && processor_faulted_at() - last->address < last->bytes;
 }
 
 static void enter_block(unsigned int cpu, void *data)
@@ -529,22 +478,25 @@ static void enter_block(unsigned int cpu, void *data)
 	struct processor *processor = &processors[cpu % PROCESSORS];
 	struct block *block = data;
 	const struct function *function;
-	bool repeats;
+	uint8_t flags;
 
 	if (!counting)
 		return;
 	function = block->function >= 0 ? &functions[block->function] : NULL;
-	repeats = block->starts && (function->flags & FAULTS) && broke_off(processor->last);
-	aborted += repeats;
+	flags = block->starts ? function->flags : 0;
+	if (flags & BREAKS_OFF)
+		processor->broken_off = processor->last;
+	if (flags & FAULTS)
+		aborted += broke_off(processor->broken_off);
 	commit();
-	if (!repeats && processor->last &&
+	if (!(flags & BREAKS_OFF) && processor->last &&
 	    (processor->last->halts || processor->last->reads_clock))
 		compare_clocks(cpu, processor->last->halts);
 	running = processor;
 	processor->last = block;
 	if (cost_counted) {
 		cost_execute(cpu, block->address, block->bytes, &processor->costs);
-		processor->costs.entries += block->starts && (function->flags & KERNEL_ENTRY);
+		processor->costs.entries += (flags & KERNEL_ENTRY) != 0;
 	}
 	if (block->user) {
 		processor->task->depth = 0;
@@ -640,7 +592,7 @@ static void open_window(unsigned int cpu)
 	has_frames = awaits_user = false;
 	running = &processors[cpu % PROCESSORS];
 	seen = base_count = executed();
-	base_ns = clock_now_ns();
+	base_ns = qemu_clock_ns();
 	based = false;
 	counting = true;
 	window++;
@@ -784,18 +736,10 @@ static void marked(unsigned int cpu, void *data)
 	}
 }
 
-/* in, out, ins, outs, also of two bytes */
-static bool accesses_port(uint64_t bytes)
-{
-	uint8_t code = (bytes & 0xff) == 0x66 ? bytes >> 8 : bytes;
-
-	return (code & 0xf4) == 0xe4 || (code & 0xfc) == 0x6c;
-}
-
-static void count_costs(struct qemu_plugin_insn *insn, uint64_t bytes)
+static void count_costs(struct qemu_plugin_insn *insn, bool accesses_port)
 {
 	qemu_plugin_register_vcpu_mem_cb(insn, accessed, NO_REGISTERS, MEMORY_ALL, NULL);
-	if (accesses_port(bytes))
+	if (accesses_port)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, port_accessed, NO_REGISTERS, NULL);
 }
 
@@ -823,20 +767,19 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		uint64_t bytes = instruction_bytes(insn);
+		struct instruction is = processor_decode(instruction_bytes(insn));
 
-		if ((bytes & 0xffffff) == 0x801f0f && (bytes >> 24 & 0xffffff00) == MARKER)
+		if (is.marker)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, marked, NO_REGISTERS,
-					(void *)(uintptr_t)(bytes >> 24 & 0xff));
+					(void *)(uintptr_t)is.marker);
 		if (!block)
 			continue;
 		count_instruction(insn);
 		if (cost_counted)
-			count_costs(insn, bytes);
-		if ((bytes & 0xff) == 0xf4)
-			block->halts = true;
-		block->reads_clock = (bytes & 0xffff) == 0x310f || (bytes & 0xffffff) == 0xf9010f;
-		if (block->function >= 0 && !pushed && is_push(bytes) &&
+			count_costs(insn, is.accesses_port);
+		block->halts |= is.halts;
+		block->reads_clock = is.reads_clock;
+		if (block->function >= 0 && !pushed && is.pushes &&
 		    (functions[block->function].flags & (SWITCHES | ENTERS)) &&
 		    qemu_plugin_insn_vaddr(insn) < functions[block->function].address + 64) {
 			pushed = true;
@@ -845,8 +788,6 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		}
 	}
 }
-
-#define FIND(function, name) (*(void **)&(function) = dlsym(RTLD_DEFAULT, (name)))
 
 EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info, int argc,
 				 char **argv)
@@ -861,9 +802,7 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *
 		else if (!cost_configure(argv[i]))
 			return 1;
 	}
-	if (!folder || !current_processor() || !FIND(clock_ns, "qemu_clock_get_ns") ||
-	    !FIND(read_register, "x86_cpu_gdb_read_register") || !FIND(read_memory, "cpu_memory_rw_debug") ||
-	    !FIND(new_bytes, "g_byte_array_new") || !FIND(free_bytes, "g_byte_array_free"))
+	if (!folder || !qemu_found())
 		return 1;
 #if API > 1
 	counter = (qemu_plugin_u64){ qemu_plugin_scoreboard_new(sizeof(uint64_t)), 0 };

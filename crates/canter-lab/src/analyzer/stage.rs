@@ -71,11 +71,34 @@ pub const ENTERS: u32 = 4;
 pub const FAULTS: u32 = 8;
 pub const BEGINS: u32 = 16;
 pub const KERNEL_ENTRY: u32 = 32;
+pub const BREAKS_OFF: u32 = 64;
+
+/// The vectors of an arm64 kernel's symbol `vectors`: the processor enters it at the number in this list times 128 bytes
+/// (Arm Architecture Reference Manual, D1.3.1). Each is a function here, by the name of what it branches to.
+pub const VECTORS: [&str; 16] = [
+    "vectors:el1t_64_sync",
+    "vectors:el1t_64_irq",
+    "vectors:el1t_64_fiq",
+    "vectors:el1t_64_error",
+    "vectors:el1h_64_sync",
+    "vectors:el1h_64_irq",
+    "vectors:el1h_64_fiq",
+    "vectors:el1h_64_error",
+    "vectors:el0t_64_sync",
+    "vectors:el0t_64_irq",
+    "vectors:el0t_64_fiq",
+    "vectors:el0t_64_error",
+    "vectors:el0t_32_sync",
+    "vectors:el0t_32_irq",
+    "vectors:el0t_32_fiq",
+    "vectors:el0t_32_error",
+];
+pub const VECTOR_BYTES: u64 = 128;
 
 /// Functions of the kernel: a name, or the beginning of names when it ends with `*`; their stage and flags. The first
 /// row that fits decides. A function without a row belongs to the stage of its caller.
 pub const FUNCTIONS: &[(&str, Stage, u32)] = &[
-    ("asm_exc_page_fault", Stage::SystemCall, FAULTS | KERNEL_ENTRY),
+    ("asm_exc_page_fault", Stage::SystemCall, BREAKS_OFF | FAULTS | KERNEL_ENTRY),
     ("asm_exc_*", Stage::SystemCall, KERNEL_ENTRY),
     ("entry_SYSCALL_64", Stage::SystemCall, ENTERS | KERNEL_ENTRY),
     ("entry_SYSCALL_64*", Stage::SystemCall, ENTERS),
@@ -83,6 +106,25 @@ pub const FUNCTIONS: &[(&str, Stage, u32)] = &[
     ("__x64_sys_*", Stage::SystemCall, 0),
     ("__se_sys_*", Stage::SystemCall, 0),
     ("__do_sys_*", Stage::SystemCall, 0),
+    ("vectors:el0t_64_sync", Stage::SystemCall, BREAKS_OFF | KERNEL_ENTRY),
+    ("vectors:el1h_64_sync", Stage::SystemCall, BREAKS_OFF | KERNEL_ENTRY),
+    ("vectors:el0t_64_irq", Stage::Interrupt, ASIDE | KERNEL_ENTRY),
+    ("vectors:el1h_64_irq", Stage::Interrupt, ASIDE | KERNEL_ENTRY),
+    ("vectors:*", Stage::SystemCall, KERNEL_ENTRY),
+    ("el0t_64_sync", Stage::SystemCall, ENTERS),
+    ("el1h_64_sync", Stage::SystemCall, 0),
+    ("do_mem_abort", Stage::SystemCall, FAULTS),
+    ("do_el0_svc", Stage::SystemCall, 0),
+    ("invoke_syscall", Stage::SystemCall, 0),
+    ("__arm64_sys_*", Stage::SystemCall, 0),
+    ("el0t_64_irq*", Stage::Interrupt, ASIDE),
+    ("el1h_64_irq*", Stage::Interrupt, ASIDE),
+    ("el0_interrupt", Stage::Interrupt, ASIDE),
+    ("el1_interrupt", Stage::Interrupt, ASIDE),
+    ("gic_handle_irq", Stage::Interrupt, ASIDE),
+    ("handle_percpu_devid_irq", Stage::Interrupt, ASIDE),
+    ("handle_percpu_devid_fasteoi_ipi", Stage::Interrupt, ASIDE),
+    ("ipi_handler", Stage::Interrupt, ASIDE),
     ("asm_common_interrupt", Stage::Interrupt, ASIDE | KERNEL_ENTRY),
     ("asm_sysvec_*", Stage::Interrupt, ASIDE | KERNEL_ENTRY),
     ("common_interrupt", Stage::Interrupt, ASIDE),
@@ -124,6 +166,7 @@ pub const FUNCTIONS: &[(&str, Stage, u32)] = &[
     ("schedule*", Stage::Scheduler, 0),
     ("preempt_schedule*", Stage::Scheduler, 0),
     ("__switch_to*", Stage::Scheduler, 0),
+    ("cpu_switch_to", Stage::Scheduler, 0),
     ("try_to_wake_up", Stage::Scheduler, 0),
     ("ttwu_*", Stage::Scheduler, 0),
     ("sched_ttwu_pending", Stage::Scheduler, 0),
@@ -136,6 +179,7 @@ pub const FUNCTIONS: &[(&str, Stage, u32)] = &[
     ("cpu_startup_entry", Stage::Idle, 0),
     ("default_idle*", Stage::Idle, 0),
     ("arch_cpu_idle*", Stage::Idle, 0),
+    ("cpu_do_idle", Stage::Idle, 0),
     ("cpuidle_*", Stage::Idle, 0),
     ("pv_native_safe_halt", Stage::Idle, 0),
     ("tick_nohz_idle_*", Stage::Idle, 0),

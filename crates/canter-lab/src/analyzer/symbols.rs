@@ -1,6 +1,6 @@
 //! The kernel's functions as the analyzer gets them: address, stage, flags and mark of each, from /proc/kallsyms.
 
-use super::stage::{FUNCTIONS, MARKS, MODULES, Stage};
+use super::stage::{FUNCTIONS, MARKS, MODULES, Stage, VECTOR_BYTES, VECTORS};
 use std::{
     collections::HashMap,
     fmt::{self, Write},
@@ -65,7 +65,7 @@ impl fmt::Display for Symbol {
 
 /// The functions in the text of /proc/kallsyms, ascending by address, one for each address.
 pub fn functions(kallsyms: &str) -> Vec<Symbol> {
-    let mut symbols: Vec<Symbol> = kallsyms.lines().filter_map(function).collect();
+    let mut symbols: Vec<Symbol> = kallsyms.lines().filter_map(function).flat_map(parts).collect();
     // Of several names of one address, one with a row.
     let rank = |symbol: &Symbol| (symbol.stage().is_none(), symbol.name.starts_with("__pfx_"));
     symbols.sort_by(|one, other| one.address.cmp(&other.address).then_with(|| rank(one).cmp(&rank(other))));
@@ -83,6 +83,19 @@ fn function(line: &str) -> Option<Symbol> {
     let name = words.next()?.to_owned();
     let module = words.next().unwrap_or("").trim_matches(['[', ']']).to_owned();
     Some(Symbol { address, name, module })
+}
+
+/// A function; of an arm64 kernel's vectors, each.
+fn parts(symbol: Symbol) -> Vec<Symbol> {
+    if symbol.name != "vectors" || !symbol.module.is_empty() {
+        return vec![symbol];
+    }
+    let vector = |(number, name): (u64, &&str)| Symbol {
+        address: symbol.address + number * VECTOR_BYTES,
+        name: (*name).to_owned(),
+        module: String::new(),
+    };
+    (0..).zip(&VECTORS).map(vector).collect()
 }
 
 /// The lines of a request that describe these functions, with their marks when these are wanted.
@@ -113,6 +126,16 @@ ffffffffc0000000 T can_send\t[can]
 ";
 
     #[test]
+    fn each_vector_of_an_arm64_kernel_is_a_function() {
+        let symbols = functions("ffff800080010800 T vectors\nffff800080011080 t el1t_64_sync\n");
+        let found: Vec<_> = symbols.iter().map(|symbol| (symbol.address, symbol.name.as_str())).collect();
+        assert_eq!(found.len(), 17);
+        assert_eq!(found[5], (0xffff_8000_8001_0a80, "vectors:el1h_64_irq"));
+        assert_eq!(found[16], (0xffff_8000_8001_1080, "el1t_64_sync"));
+        assert!(request(&symbols, false).contains("f ffff800080010a80 1 33 0\n")); // aside, an entry
+    }
+
+    #[test]
     fn functions_get_the_stage_of_their_row_or_their_module() {
         let symbols = functions(KALLSYMS);
         let stages: Vec<_> = symbols.iter().map(|symbol| symbol.stage().map(|(stage, _)| stage)).collect();
@@ -129,7 +152,7 @@ ffffffffc0000000 T can_send\t[can]
         );
         assert!(request(&symbols, false).ends_with("f ffffffffc0000100 2 0 0\n"));
         let request = request(&symbols, true);
-        assert!(request.contains("f ffffffff81000200 7 40 0\n"), "{request}");
+        assert!(request.contains("f ffffffff81000200 7 104 0\n"), "{request}");
         assert!(request.ends_with("f ffffffffc0000100 2 0 1\n"), "{request}");
     }
 }

@@ -20,10 +20,15 @@ use std::{
     process::{Command, Stdio},
 };
 
-const SOURCES: [(&str, &str); 4] = [
+const SOURCES: [(&str, &str); 9] = [
     ("plugin.h", include_str!("../../carried/analyzer/plugin.h")),
     ("cost.h", include_str!("../../carried/analyzer/cost.h")),
     ("cost.c", include_str!("../../carried/analyzer/cost.c")),
+    ("processor.h", include_str!("../../carried/analyzer/processor.h")),
+    ("x86.c", include_str!("../../carried/analyzer/x86.c")),
+    ("arm64.c", include_str!("../../carried/analyzer/arm64.c")),
+    ("qemu.h", include_str!("../../carried/analyzer/qemu.h")),
+    ("qemu.c", include_str!("../../carried/analyzer/qemu.c")),
     ("analyzer.c", include_str!("../../carried/analyzer/analyzer.c")),
 ];
 /// The headers of the C library, which a kernel module does not need.
@@ -70,8 +75,8 @@ pub fn build(
     if !machine.analyzer {
         return Ok(None);
     }
-    if machine.arch != Arch::Amd64 || !machine.arch.is_host() || machine.clock != Clock::Virtual {
-        return Err(Failure::unable("lab: analyzer: needs an x86-64 host and the virtual clock"));
+    if machine.clock != Clock::Virtual {
+        return Err(Failure::unable("lab: analyzer: needs the virtual clock"));
     }
     let interface = interface_version(qemu_version);
     if !has_plugins(&programs::path(machine.arch.qemu()))? {
@@ -81,10 +86,10 @@ pub fn build(
     programs::require(&[programs::GCC])?;
     let mut hasher = DefaultHasher::new();
     (SOURCES, FLAGS).hash(&mut hasher);
-    let name = format!("drivers/analyzer-{:016x}-{interface}", hasher.finish());
+    let name = format!("drivers/analyzer-{}-{:016x}-{interface}", machine.arch.debian(), hasher.finish());
     let entry = cache.entry(&name, progress, |new| {
         let _step = progress.step(&format!("building the analyzer for QEMU {qemu_version}"));
-        compile(new, interface)
+        compile(new, machine.arch, interface)
     })?;
     Ok(Some(Built { entry, cost: machine.cost }))
 }
@@ -106,14 +111,23 @@ fn has_plugins(qemu: &Path) -> Result<bool> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().any(|line| line.starts_with("-plugin ")))
 }
 
-fn compile(folder: &Path, interface: u8) -> Result<()> {
+/// The source of what differs between processors.
+fn processor(arch: Arch) -> &'static str {
+    match arch {
+        Arch::Amd64 => "x86.c",
+        Arch::Arm64 => "arm64.c",
+    }
+}
+
+fn compile(folder: &Path, arch: Arch, interface: u8) -> Result<()> {
     for (name, text) in SOURCES {
         let file = folder.join(name);
         fs::write(&file, text).map_err(|e| lab_failure(format!("{}: {e}", file.display())))?;
     }
     let output = Command::new(programs::path(programs::GCC))
         .args(FLAGS)
-        .args([&format!("-DAPI={interface}"), "-o", PLUGIN, "analyzer.c", "cost.c"])
+        .args([&format!("-DAPI={interface}"), "-o", PLUGIN, "analyzer.c", "cost.c", "qemu.c"])
+        .arg(processor(arch))
         .current_dir(folder)
         .stdin(Stdio::null())
         .output()
@@ -142,10 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn the_plugin_compiles_for_every_interface() {
-        for interface in 1..=3 {
+    fn the_plugin_compiles_for_every_interface_and_processor() {
+        for (interface, arch) in (1..=3).flat_map(|interface| Arch::ALL.map(|arch| (interface, arch))) {
             let folder = tempfile::tempdir().unwrap();
-            compile(folder.path(), interface).unwrap();
+            compile(folder.path(), arch, interface).unwrap();
             assert!(folder.path().join(PLUGIN).is_file());
         }
     }

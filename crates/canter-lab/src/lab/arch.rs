@@ -85,10 +85,22 @@ impl Arch {
     /// flags after it. An interrupt right behind it, in the allocator, returned with them; string instructions then ran
     /// backwards, and the kernel died of the memory that they overwrote. Programs see the feature: NumPy does not start
     /// without it.
+    ///
+    /// `nokaslr`: with a kernel at a random place, Linux maps it into no program (KPTI), on a processor that has no need of it.
+    /// A PC's kernel is at a fixed place here, too.
     pub fn kernel_words(self) -> &'static str {
         match self {
             Self::Amd64 => " clearcpuid=141",
-            Self::Arm64 => "",
+            Self::Arm64 => " nokaslr",
+        }
+    }
+
+    /// Words for the kernel's command line on a machine whose programs have to be at different addresses: of an arm64
+    /// kernel's usual 18 random bits, one pair of programs in fifty is not.
+    pub fn random_addresses(self) -> &'static str {
+        match self {
+            Self::Amd64 => "",
+            Self::Arm64 => " sysctl.vm.mmap_rnd_bits=28",
         }
     }
 

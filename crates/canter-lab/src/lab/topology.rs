@@ -82,7 +82,11 @@ pub const MONITOR: &str = "monitor";
 pub fn kernel_command_line(machine: &Machine, qemu_version: &str) -> String {
     let timer = if machine.arch == Arch::Amd64 { " no_timer_check" } else { "" };
     let emulated = if machine.accel == Accel::Kvm { "" } else { machine.arch.kernel_words() };
-    let addresses = if machine.accel == Accel::Kvm || machine.analyzer { "" } else { " norandmaps" };
+    let addresses = match (machine.accel, machine.analyzer) {
+        (Accel::Kvm, _) => "",
+        (_, true) => machine.arch.random_addresses(),
+        (_, false) => " norandmaps",
+    };
     let mut words = vec![format!(
         "console={} panic=-1{timer}{emulated}{addresses} quiet noautogroup transparent_hugepage=madvise canter.lab=1",
         machine.arch.console()
@@ -285,7 +289,11 @@ mod tests {
             ),
             (Machine { arch: Arch::Arm64, ..base() }, "-M virt "),
             (Machine { arch: Arch::Arm64, ..base() }, "-accel tcg,thread=multi -cpu cortex-a53"),
-            (Machine { arch: Arch::Arm64, ..base() }, "console=ttyAMA0"),
+            (Machine { arch: Arch::Arm64, ..base() }, "console=ttyAMA0 panic=-1 nokaslr norandmaps quiet"),
+            (
+                Machine { arch: Arch::Arm64, analyzer: true, ..virtual_(0) },
+                "nokaslr sysctl.vm.mmap_rnd_bits=28 quiet",
+            ),
             (base(), "readonly=on,path=/k/lib/modules -device virtio-9p-pci,fsdev=modules,mount_tag=modules"),
             (
                 Machine { analyzer: true, ..virtual_(3) },

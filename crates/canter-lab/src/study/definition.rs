@@ -170,8 +170,8 @@ impl Lab {
                 "[lab] bus = \"fd\": canchar does not drive these cards",
             ),
             (
-                !self.arch.is_host() && (self.analyzer || !own_cards),
-                "[lab] arch: another one has bus = \"sja1000\" only, without canchar and analyzer",
+                !self.arch.is_host() && !own_cards,
+                "[lab] arch: another one has bus = \"sja1000\" only, without canchar",
             ),
             (
                 self.cost.is_some() && !self.analyzer,

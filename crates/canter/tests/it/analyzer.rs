@@ -20,7 +20,11 @@ pub fn latency(options: &[&str]) -> Ended {
 #[track_caller]
 pub fn series(ended: &Ended) -> Value {
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let result = ended.json();
+    only_series(&ended.json())
+}
+
+#[track_caller]
+pub fn only_series(result: &Value) -> Value {
     let [series] = &result["series"].as_array().unwrap()[..] else { panic!("one series: {result}") };
     assert_eq!(series["unavailable"], "", "{series}");
     assert_eq!(series["ledger"]["sent"], series["ledger"]["received"], "{series}");
@@ -47,7 +51,7 @@ fn median(series: &Value) -> u64 {
 
 /// The median frame's time without the meter's own.
 #[track_caller]
-fn own_median(series: &Value) -> u64 {
+pub fn own_median(series: &Value) -> u64 {
     median(series) - stage(series, "instrument")
 }
 
@@ -120,9 +124,13 @@ fn the_kernels_functions_are_described_anew_when_a_module_has_come() {
 
 /// Compiles a program of the folder beside this file.
 pub fn compile(source: &str, option: &str, program: &Path) {
+    compile_by("cc", source, &[option], program);
+}
+
+pub fn compile_by(compiler: &str, source: &str, options: &[&str], program: &Path) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/analyzer");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O1", option, "-o"]).arg(program).arg(folder.join(source));
+    let mut compiler = Command::new(compiler);
+    compiler.arg("-O1").args(options).arg("-o").arg(program).arg(folder.join(source));
     let done = compiler.output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }

@@ -3,6 +3,7 @@
 
 mod align;
 mod analyzer;
+mod analyzer_arm64;
 mod analyzer_cost;
 mod analyzer_outside;
 mod bare_metal;

@@ -3,7 +3,9 @@
  * in `write_port` and system calls in `call_kernel`, as ROUNDS says.
  */
 #include <stdlib.h>
+#ifdef __x86_64__
 #include <sys/io.h>
+#endif
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,11 +19,13 @@ static __attribute__((noinline)) void walk(volatile char *buffer, long lines, lo
 			(void)buffer[line * LINE];
 }
 
+#ifdef __x86_64__
 static __attribute__((noinline)) void write_port(long rounds)
 {
 	for (long round = 0; round < rounds; round++)
 		outb(0, UNUSED_PORT);
 }
+#endif
 
 static __attribute__((noinline)) void call_kernel(long rounds)
 {
@@ -34,7 +38,7 @@ int main(int argc, char **argv)
 	long lines, rounds;
 	char *buffer;
 
-	if (argc != 3 || ioperm(UNUSED_PORT, 1, 1) < 0)
+	if (argc != 3)
 		return 1;
 	lines = atol(argv[1]);
 	rounds = atol(argv[2]);
@@ -43,7 +47,11 @@ int main(int argc, char **argv)
 		buffer[line * LINE] = 1;
 	usleep(300000); /* so that the profiler sees this program */
 	walk(buffer, lines, rounds);
+#ifdef __x86_64__
+	if (ioperm(UNUSED_PORT, 1, 1) < 0)
+		return 1;
 	write_port(rounds);
+#endif
 	call_kernel(rounds);
 	return 0;
 }
