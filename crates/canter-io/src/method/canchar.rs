@@ -215,7 +215,7 @@ impl Receive for Reader {
                         }
                     }
                     io::ErrorKind::WouldBlock => {
-                        std::hint::spin_loop();
+                        crate::sys::thread::relax();
                         return Ok(0);
                     }
                     _ => return Err(error),

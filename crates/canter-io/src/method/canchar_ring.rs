@@ -54,7 +54,7 @@ impl RingReceiver {
     fn wait(&mut self) -> io::Result<bool> {
         match self.wait {
             Wait::Spin => {
-                std::hint::spin_loop();
+                crate::sys::thread::relax();
                 self.looks += 1;
                 if self.looks < LOOKS_PER_CHECK {
                     return Ok(false);

@@ -57,7 +57,7 @@ impl Receive for Receiver {
                     }
                 }
                 (io::ErrorKind::WouldBlock, None) => {
-                    std::hint::spin_loop(); // lets a sibling thread, or in a virtual clock the other processor, run
+                    crate::sys::thread::relax(); // lets a sibling thread, or in a virtual clock the other processor, run
                     return Ok(0);
                 }
                 (_, None) => self.delayed = Some(error),

@@ -74,7 +74,7 @@ impl Receive for Receiver {
         }
         channel.trouble()?;
         drop(channel);
-        std::hint::spin_loop();
+        crate::sys::thread::relax();
         Ok(0)
     }
 
@@ -114,7 +114,7 @@ impl Transmitter {
             if self.channel.lock()?.transmit(frame, self.echo)? {
                 return Ok(true);
             }
-            std::hint::spin_loop();
+            crate::sys::thread::relax();
         }
         Ok(false)
     }

@@ -211,7 +211,7 @@ impl Channel {
                         break;
                     }
                 }
-                None => std::hint::spin_loop(),
+                None => crate::sys::thread::relax(),
             }
         }
         batch.len() - before

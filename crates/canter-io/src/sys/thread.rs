@@ -16,6 +16,20 @@ use std::{
     time::Duration,
 };
 
+/// Tells the processor that a loop waits: a sibling thread or, in a virtual clock, another processor may run.
+///
+/// On arm64 `yield`, as in Linux: `hint::spin_loop` is a barrier there, in which an emulator sees no hint.
+#[inline(always)]
+pub fn relax() {
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: Arm Architecture Reference Manual, YIELD: a hint, which changes no register.
+    unsafe {
+        std::arch::asm!("yield", options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "aarch64"))]
+    std::hint::spin_loop();
+}
+
 /// Keeps the calling thread on one processor.
 ///
 /// # Errors

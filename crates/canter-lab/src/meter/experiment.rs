@@ -43,12 +43,12 @@ impl Surroundings for Machine {
     fn wait(&mut self, until_ns: u64, receivers: [&dyn Receive; 2]) -> io::Result<()> {
         if until_ns.saturating_sub(self.now_ns()) < SPIN_NS {
             while self.now_ns() < until_ns {
-                std::hint::spin_loop();
+                canter_io::thread::relax();
             }
             return Ok(());
         }
         for _ in 0..PAUSES_BEFORE_SLEEP {
-            std::hint::spin_loop();
+            canter_io::thread::relax();
         }
         let descriptors: Vec<BorrowedFd<'_>> = receivers.iter().filter_map(|one| one.descriptor()).collect();
         let left_ns = until_ns.saturating_sub(self.now_ns()).saturating_sub(SPIN_NS / 2);
@@ -352,7 +352,7 @@ impl Experiment {
                 return Err((Port::Send, io::Error::new(io::ErrorKind::TimedOut, stuck)));
             }
         }
-        std::hint::spin_loop(); // lets the other processors run in a virtual clock
+        canter_io::thread::relax(); // lets the other processors run in a virtual clock
         Ok(sent)
     }
 

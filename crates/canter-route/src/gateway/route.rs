@@ -217,7 +217,7 @@ impl Route {
         let step = if step == Step::Full { self.move_to_backlog() } else { step };
         // In a virtual clock processors take turns, and a pause ends a turn: without it, the receiver of the frame would
         // run only when this thread sleeps. On real processors a pause costs a few tens of ns.
-        std::hint::spin_loop();
+        canter_io::thread::relax();
         if let Some(control) = &self.control {
             control.publish(&self.counts, self.engine.as_ref());
         }

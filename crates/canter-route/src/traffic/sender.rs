@@ -119,7 +119,7 @@ impl Sender {
             let full_now = (taken == 0 && done < frames.len()) || self.transmit.pending() > 0;
             if !full_now {
                 (full, self.stuck) = (Full::default(), false);
-                std::hint::spin_loop(); // in the lab's virtual clock, lets the receiver run
+                canter_io::thread::relax(); // in the lab's virtual clock, lets the receiver run
                 continue;
             }
             let since_ns = *full.since_ns.get_or_insert(now_ns);

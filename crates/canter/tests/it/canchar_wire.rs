@@ -403,7 +403,7 @@ fn an_adaptive_reader_looks_while_frames_come_often_and_only_while_nobody_else_w
     assert!(share < 0.01, "{share} of the processor for ten frames a second");
     let hog = Worker::start("hog", |stop| {
         while !stop.load(Ordering::Relaxed) {
-            std::hint::spin_loop();
+            canter_io::thread::relax();
         }
     });
     let [adaptive, asleep] = [ADAPTIVE, 0].map(|flags| reading(flags, Duration::from_micros(200), 200).1);

@@ -326,16 +326,16 @@ mod tests {
                         assert_eq!(frame.can_id, expected);
                     }
                     next += batch.len() as u32;
-                    std::hint::spin_loop();
+                    crate::sys::thread::relax();
                 }
             });
             for number in 0..FRAMES {
                 while !producer.put(raw(number)) {
-                    std::hint::spin_loop();
+                    crate::sys::thread::relax();
                 }
             }
             while producer.waiting() > 0 {
-                std::hint::spin_loop();
+                crate::sys::thread::relax();
             }
         });
     }

@@ -14,7 +14,7 @@ pub const LOAD: LoadRow = LoadRow {
     work: &[("busy-process", |_| compute())],
 };
 
-/// Without `hint::spin_loop`: an emulator leaves its translated code at each of its instructions, and a virtual machine
+/// Without `thread::relax`: an emulator leaves its translated code at each of its instructions, and a virtual machine
 /// may give the processor away.
 fn compute() -> io::Result<()> {
     let mut count = 0u64;
