@@ -580,7 +580,8 @@ fn how_long_a_handler_runs_is_told_of_each_driver_and_of_none_that_never_runs() 
         series
     };
     let ran = |one: &Value, what: &str| one["latency_ns"][what].as_u64();
-    let [socket, device] = &handler("input")[..] else { panic!("two methods") };
+    let series = handler("input");
+    let [socket, device] = &series[..] else { panic!("two methods: {series:?}") };
     assert_eq!((ran(socket, "count"), ran(device, "count")), (Some(20), Some(20)), "an interrupt a frame");
     assert!(ran(socket, "min") > Some(100), "{socket}");
     assert!(ran(device, "min") > Some(100), "{device}");

@@ -55,7 +55,7 @@ fn hog(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let (since, busy) = (Instant::now(), Duration::from_nanos(random.below(DELAY_MAX.as_nanos() as u64)));
         while since.elapsed() < busy {
-            canter_io::thread::relax();
+            thread::relax();
         }
         std::thread::sleep(Duration::from_micros(random.below(40_000))); // the pause is the scenario
     }

@@ -37,7 +37,7 @@ pub fn send_to_nobody(node: &str, bus: &'static str, count: u32) {
         wire::start(bus, &source(count)).unwrap();
         let since = Instant::now();
         while since.elapsed() < Duration::from_millis(50) {
-            canter_io::thread::relax();
+            thread::relax();
         }
     };
     std::thread::spawn(busy).join().unwrap();

@@ -1,7 +1,8 @@
 //! Recording devices: beside interfaces, what is lost, what the controller reports, and cards that go and come.
 
 use super::{
-    Bench, CARD, DEADLINE, FAR, NEAR, attribute, bind, bring_back, frame, open, set_rate, start_card, unbind,
+    Bench, CARD, DEADLINE, FAR, NEAR, attribute, bind, bring_back, frame, open, receive, set_rate,
+    start_card, unbind,
 };
 use crate::testbed::{Ended, Running, canter, cards_up, eventually};
 use canter_io::{
@@ -213,12 +214,13 @@ fn a_gateway_survives_a_card_that_goes_and_comes_when_it_is_to_wait_for_it() {
     start_card(CARD, 1_000_000);
     let mut gateway = canter(&["gateway", CARD, NEAR, "--wait-for-interface", "--json", "-"]);
     gateway.until_it_says("routing");
-    let capture = Capture::to_log(&[FAR], &[]);
+    let (capture, far) = (Capture::to_log(&[FAR], &[]), open(FAR));
     send_twenty("can0");
     take_away_and_bring_back(&mut gateway, "/dev/canchar2: receive: no such device");
     start_card(CARD, 1_000_000);
     eventually("it routes again", || gateway.said().matches(": routing").count() == 2);
     send_twenty("can0");
+    receive(&far, 40);
     gateway.signal("TERM");
     let ended = gateway.ended(DEADLINE);
     assert_eq!((ended.code, &ended.json()["counts"]["transmitted"]), (Some(0), &40.into()), "{ended:?}");
