@@ -356,8 +356,9 @@ static void commit(void)
 }
 
 /*
- * The clock is exact now. After a halt it may have jumped, because no processor executed anything;
- * otherwise it must be where the instructions put it.
+ * After a halt the clock may have jumped, because no processor executed anything; otherwise it must
+ * be where the instructions put it. It is older, and says nothing, after a halt that was none
+ * because an interrupt was pending.
  */
 static void compare_clocks(unsigned int cpu, bool halted)
 {
@@ -365,6 +366,8 @@ static void compare_clocks(unsigned int cpu, bool halted)
 	uint64_t behind_ns = expected_ns > now_ns ? expected_ns - now_ns : 0;
 	uint64_t ahead_ns = now_ns > expected_ns ? now_ns - expected_ns : 0;
 
+	if (halted && behind_ns)
+		return;
 	if (based && halted)
 		counts.idle_ns += ahead_ns;
 	else if (based)

@@ -13,8 +13,8 @@
 bool qemu_found(void);
 
 /*
- * QEMU's virtual clock when it was last brought up to date: exact after a halt and after an
- * instruction that reads it.
+ * QEMU's virtual clock when it was last brought up to date: exact after an instruction that reads
+ * it, and after a halt unless an interrupt was pending.
  */
 uint64_t qemu_clock_ns(void);
 

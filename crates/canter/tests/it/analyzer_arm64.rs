@@ -15,8 +15,7 @@ use std::{fs, path::Path};
 
 const BOARD: [&str; 6] = ["--arch", "arm64", "--clock", "virtual", "--timeout", "15m"];
 const CARDS: &str = "for each in 0 1 2 3 4; do ip link set can$each up type can bitrate 1000000; done";
-const MEASURE: &str =
-    "canter latency --quiet --instrument analyzer --send can0 --routed can2 --count 50 --json -";
+const MEASURE: &str = "canter latency --quiet --instrument analyzer --send can0 --routed can2 --json -";
 
 /// Compiles a program that needs no library of the guest, and is at an address of its own.
 fn compile(source: &str, option: &str, program: &Path) {
@@ -43,7 +42,7 @@ fn a_planted_delay_of_100_instructions_reads_as_100() {
         compile("delayed.c", &format!("-DDELAY={instructions}"), &folder.path().join("delayed"));
         let asleep = "until [ $(cut -d' ' -f3 /proc/$!/stat) = S ]; do sleep 0.01; done";
         let command = format!(
-            "{CARDS}; ./delayed can3 can4 2> said & until grep -q ready said; do sleep 0.01; done; {asleep}; {MEASURE}"
+            "{CARDS}; ./delayed can3 can4 2> said & until grep -q ready said; do sleep 0.01; done; {asleep}; {MEASURE} --count 50"
         );
         only_series(&json(&on_board(folder.path(), &["--analyzer"], &command)))
     });
@@ -58,7 +57,7 @@ fn an_instruction_that_a_fault_breaks_off_is_counted_once_and_no_other_is_left_o
     compile("faults.c", "-Wall", &folder.path().join("faults"));
     // The measurement gives the analyzer the kernel's functions.
     let command = format!(
-        "{CARDS}; {MEASURE} --through can3,can4 --method can-gw > measured && ./faults /run/canter-lab/analyzer"
+        "{CARDS}; {MEASURE} --count 1 --through can3,can4 --method can-gw > measured && ./faults /run/canter-lab/analyzer"
     );
     assert_eq!(on_board(folder.path(), &["--analyzer"], &command), "drift 0\n".repeat(5));
 }
@@ -68,7 +67,7 @@ fn an_instruction_that_a_fault_breaks_off_is_counted_once_and_no_other_is_left_o
 fn a_way_through_the_kernel_has_no_process_and_one_through_user_space_has_all_stages() {
     let folder = tempfile::tempdir().unwrap();
     let [kernel, user] = ["can-gw", "read+write"].map(|method| {
-        let command = format!("{CARDS}; {MEASURE} --through can3,can4 --method {method}");
+        let command = format!("{CARDS}; {MEASURE} --count 50 --through can3,can4 --method {method}");
         only_series(&json(&on_board(folder.path(), &["--analyzer"], &command)))
     });
     for name in ["scheduler", "system call", "load", "idle"] {
@@ -82,6 +81,20 @@ fn a_way_through_the_kernel_has_no_process_and_one_through_user_space_has_all_st
         assert!(stage(&user, name) > 0, "{name}: {user}");
     }
     assert!(own_median(&user) > own_median(&kernel));
+}
+
+#[test]
+#[ignore = "starts guests: make test-all ONLY=analyzer_arm64"]
+fn a_processor_that_does_not_halt_because_an_interrupt_is_pending_harms_no_series() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = format!(
+        "{CARDS}; for irq in $(grep -E 'can[34]' /proc/interrupts | cut -d: -f1); do echo 2 > /proc/irq/$irq/smp_affinity; done;
+         {MEASURE} --count 400 --cpu 0 --gateway-cpu 1 --gap 200us --through can3,can4 --method can-gw,read+write,ring+write"
+    );
+    let result = json(&on_board(folder.path(), &["--analyzer", "--cpus", "2"], &command));
+    let series = result["series"].as_array().unwrap();
+    let found: Vec<_> = series.iter().map(|one| (&one["unavailable"], &one["ledger"]["received"])).collect();
+    assert!(found.len() == 3 && found.iter().all(|found| *found == (&"".into(), &400.into())), "{found:?}");
 }
 
 #[test]
