@@ -59,9 +59,9 @@ test-adversary: setup
 	  $(TESTS) --release --test it -- --ignored --test-threads=1 --nocapture capture_adversary::
 
 # The lab on Debian 13, in a chroot.
-test-hosts: built
+test-hosts: built-arm64
 	@$(MAKE) --no-print-directory setup PACKAGES=mmdebstrap
-	tests/host.sh trixie $(TARGET)/debug/canter $(TARGET)/hosts
+	tests/host.sh trixie $(TARGET)/debug/canter $(TARGET)/aarch64-unknown-linux-gnu/debug/canter $(TARGET)/hosts
 
 # git bisect with the recipe of docs/report.md, on commits that are planted in a clone.
 test-bisect: setup
