@@ -20,6 +20,8 @@ use twox_hash::XxHash64;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Inputs {
     Everything,
+    /// All but documents and results.
+    Sources,
     /// Files whose path begins with one of these words.
     Below(&'static [&'static str]),
     /// Tests on the host: they read documents, results, and the sources of their own crate.
@@ -35,6 +37,7 @@ impl Inputs {
     fn has(&self, path: &str, package: &str) -> bool {
         match self {
             Self::Everything => true,
+            Self::Sources => is_of_guest(path),
             Self::Below(starts) => starts.iter().any(|start| path.starts_with(start)),
             Self::Host => {
                 !path.ends_with(".rs")
@@ -276,6 +279,8 @@ mod tests {
         }
         assert!(!has(commands(), "crates/canter/src/capture.rs") && !has(commands(), "docs/wire.md"));
         assert!(!has(Inputs::Guest, "docs/papers.md") && !has(Inputs::Guest, "results/2014/a.json"));
+        assert!(has(Inputs::Sources, "crates/canter-io/src/lib.rs") && has(Inputs::Sources, "Makefile"));
+        assert!(!has(Inputs::Sources, "tests/runs.md") && !has(Inputs::Sources, "results/2014/a.json"));
         assert!(
             has(Inputs::Below(&["kernel/"]), "kernel/compat.h")
                 && !has(Inputs::Below(&["kernel/"]), "kernels")

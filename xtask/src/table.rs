@@ -56,10 +56,11 @@ const ALONE: Script = Script { alone: true, limit_s: 4 * 3600, ..ALL };
 
 /// A target of the Makefile.
 macro_rules! made {
-    ($target:literal) => {
+    ($target:literal, $inputs:expr) => {
         Script {
             name: concat!("make::", $target),
             command: concat!("exec make --no-print-directory ", $target),
+            inputs: $inputs,
             ..ALONE
         }
     };
@@ -141,29 +142,39 @@ pub const SCRIPTS: &[Script] = &[
         ..BACK_END_ALL
     },
     // With figures, and on the oldest and the newest kernel.
-    Script { name: "kernel::suite", command: "exec kernel/tests/suite.sh short 6.12 6.1 7.3", ..ALONE },
-    Script { name: "kernel::fuzz_minute", command: "exec kernel/tests/fuzz/run.sh 6.12 seconds=60", ..ALONE },
+    Script {
+        name: "kernel::suite",
+        command: "exec kernel/tests/suite.sh short 6.12 6.1 7.3",
+        inputs: Inputs::Sources,
+        ..ALONE
+    },
+    Script {
+        name: "kernel::fuzz_minute",
+        command: "exec kernel/tests/fuzz/run.sh 6.12 seconds=60",
+        inputs: Inputs::Sources,
+        ..ALONE
+    },
     Script { name: "make::lint", command: "exec make --no-print-directory lint-if-possible", ..ALONE },
-    made!("test-kernel-all"),
-    made!("test-debug-kernel"),
-    made!("test-checkpatch"),
-    made!("test-ynl"),
-    made!("test-selftests"),
-    made!("test-arm"),
-    made!("test-arm-lab"),
-    made!("test-arm-host"),
-    made!("test-deb"),
-    made!("test-dist"),
-    made!("test-dkms"),
-    made!("test-wheel"),
-    made!("test-fleet"),
-    made!("test-package"),
-    made!("test-hosts"),
-    made!("test-bisect"),
-    made!("test-bisect-kernel"),
-    made!("miri"),
-    made!("fuzz"),
-    made!("bench"),
+    made!("test-kernel-all", Inputs::Sources),
+    made!("test-debug-kernel", Inputs::Sources),
+    made!("test-checkpatch", Inputs::Sources),
+    made!("test-ynl", Inputs::Sources),
+    made!("test-selftests", Inputs::Sources),
+    made!("test-arm", Inputs::Sources),
+    made!("test-arm-lab", Inputs::Sources),
+    made!("test-arm-host", Inputs::Sources),
+    made!("test-deb", Inputs::Everything),
+    made!("test-dist", Inputs::Everything),
+    made!("test-dkms", Inputs::Sources),
+    made!("test-wheel", Inputs::Everything),
+    made!("test-fleet", Inputs::Everything),
+    made!("test-package", Inputs::Everything),
+    made!("test-hosts", Inputs::Sources),
+    made!("test-bisect", Inputs::Everything),
+    made!("test-bisect-kernel", Inputs::Everything),
+    made!("miri", Inputs::Sources),
+    made!("fuzz", Inputs::Sources),
+    made!("bench", Inputs::Everything),
 ];
 
 #[cfg(test)]
