@@ -57,7 +57,7 @@ impl Receive for Receiver {
                     }
                 }
                 (io::ErrorKind::WouldBlock, None) => {
-                    crate::sys::thread::relax(); // lets a sibling thread, or in a virtual clock the other processor, run
+                    crate::sys::thread::relax();
                     return Ok(0);
                 }
                 (_, None) => self.delayed = Some(error),

@@ -160,7 +160,7 @@ impl Receive for RingReceiver {
                 if self.looks.is_multiple_of(LOOKS_PER_ERROR_CHECK) {
                     self.socket.take_error()?;
                 }
-                sys::thread::relax(); // lets a sibling thread, or in a virtual clock the other processor, run
+                sys::thread::relax();
                 return Ok(0);
             }
             if poll::readable(&[self.socket.as_fd()], None)? == 0 {

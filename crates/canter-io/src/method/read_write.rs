@@ -275,7 +275,7 @@ impl Source {
                 Ok(if ready > 0 { Again::Yes } else { Again::No }) // not ready: a signal
             }
             io::ErrorKind::WouldBlock => {
-                sys::thread::relax(); // lets a sibling thread, or in a virtual clock the other processor, run
+                sys::thread::relax();
                 Ok(Again::No)
             }
             _ if self.delayed.is_none() => {

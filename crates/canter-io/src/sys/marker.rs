@@ -18,6 +18,7 @@ pub const AVAILABLE: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarc
 /// Executes the marker instruction with this number, 1 to 15.
 #[inline(always)]
 pub fn mark<const NUMBER: u8>() {
+    const { assert!(0 < NUMBER && NUMBER < 16) };
     #[cfg(target_arch = "x86_64")]
     // SAFETY: Intel's manual, NOP: "performs no operation"; "the multi-byte NOP does not alter the content of a register and will
     // not issue a memory operation".

@@ -73,26 +73,10 @@ pub const BEGINS: u32 = 16;
 pub const KERNEL_ENTRY: u32 = 32;
 pub const BREAKS_OFF: u32 = 64;
 
-/// The vectors of an arm64 kernel's symbol `vectors`: the processor enters it at the number in this list times 128 bytes
-/// (Arm Architecture Reference Manual, D1.3.1). Each is a function here, by the name of what it branches to.
-pub const VECTORS: [&str; 16] = [
-    "vectors:el1t_64_sync",
-    "vectors:el1t_64_irq",
-    "vectors:el1t_64_fiq",
-    "vectors:el1t_64_error",
-    "vectors:el1h_64_sync",
-    "vectors:el1h_64_irq",
-    "vectors:el1h_64_fiq",
-    "vectors:el1h_64_error",
-    "vectors:el0t_64_sync",
-    "vectors:el0t_64_irq",
-    "vectors:el0t_64_fiq",
-    "vectors:el0t_64_error",
-    "vectors:el0t_32_sync",
-    "vectors:el0t_32_irq",
-    "vectors:el0t_32_fiq",
-    "vectors:el0t_32_error",
-];
+/// The vectors of an arm64 kernel's symbol `vectors`, [`VECTOR_BYTES`] each: for each state that the processor comes from,
+/// one for each kind (Arm Architecture Reference Manual, D1.3.1). Each is a function here, by the name of what it branches to.
+pub const VECTORS_FROM: [&str; 4] = ["el1t_64", "el1h_64", "el0t_64", "el0t_32"];
+pub const VECTORS_OF: [&str; 4] = ["sync", "irq", "fiq", "error"];
 pub const VECTOR_BYTES: u64 = 128;
 
 /// Functions of the kernel: a name, or the beginning of names when it ends with `*`; their stage and flags. The first

@@ -1,6 +1,6 @@
 //! The kernel's functions as the analyzer gets them: address, stage, flags and mark of each, from /proc/kallsyms.
 
-use super::stage::{FUNCTIONS, MARKS, MODULES, Stage, VECTOR_BYTES, VECTORS};
+use super::stage::{FUNCTIONS, MARKS, MODULES, Stage, VECTOR_BYTES, VECTORS_FROM, VECTORS_OF};
 use std::{
     collections::HashMap,
     fmt::{self, Write},
@@ -90,12 +90,12 @@ fn parts(symbol: Symbol) -> Vec<Symbol> {
     if symbol.name != "vectors" || !symbol.module.is_empty() {
         return vec![symbol];
     }
-    let vector = |(number, name): (u64, &&str)| Symbol {
-        address: symbol.address + number * VECTOR_BYTES,
-        name: (*name).to_owned(),
-        module: String::new(),
-    };
-    (0..).zip(&VECTORS).map(vector).collect()
+    let names = VECTORS_FROM.iter().flat_map(|from| VECTORS_OF.map(|of| format!("vectors:{from}_{of}")));
+    let address = |number| symbol.address + number * VECTOR_BYTES;
+    (0..)
+        .zip(names)
+        .map(|(number, name)| Symbol { address: address(number), name, module: String::new() })
+        .collect()
 }
 
 /// The lines of a request that describe these functions, with their marks when these are wanted.

@@ -185,17 +185,23 @@ fn a_way_through_the_kernel_has_no_process_and_one_through_user_space_has_all_st
         series(&latency(&[&options[..], &[method]].concat()))
     };
     let (kernel, user) = (through("can-gw"), through("read+write"));
+    have_the_stages_of_their_ways(&kernel, &user);
+    assert!(median(&user) > median(&kernel));
+}
+
+/// The stages of can-gw and of read+write.
+#[track_caller]
+pub fn have_the_stages_of_their_ways(kernel: &Value, user: &Value) {
     for name in ["scheduler", "system call", "load", "idle"] {
-        assert_eq!(stage(&kernel, name), 0, "{name}: {kernel}");
+        assert_eq!(stage(kernel, name), 0, "{name}: {kernel}");
     }
     for name in ["interrupt", "driver", "soft interrupt", "CAN core", "gateway's own"] {
-        assert!(stage(&kernel, name) > 0, "{name}: {kernel}");
-        assert!(stage(&user, name) > 0, "{name}: {user}");
+        assert!(stage(kernel, name) > 0, "{name}: {kernel}");
+        assert!(stage(user, name) > 0, "{name}: {user}");
     }
     for name in ["socket", "scheduler", "system call"] {
-        assert!(stage(&user, name) > 0, "{name}: {user}");
+        assert!(stage(user, name) > 0, "{name}: {user}");
     }
-    assert!(median(&user) > median(&kernel));
 }
 
 #[test]

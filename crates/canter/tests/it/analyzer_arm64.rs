@@ -7,10 +7,10 @@
 //! them, the account closes, and costs are those of the processor.
 
 use crate::{
-    analyzer::{compile_by, number, only_series, own_median, stage},
+    analyzer::{compile_by, have_the_stages_of_their_ways, only_series, own_median, stage},
+    analyzer_cost::{GATEWAY_ON_SECOND, json, row, work},
     lab::{ended, lab},
 };
-use serde_json::Value;
 use std::{fs, path::Path};
 
 const BOARD: [&str; 6] = ["--arch", "arm64", "--clock", "virtual", "--timeout", "15m"];
@@ -27,11 +27,6 @@ fn compile(source: &str, option: &str, program: &Path) {
 fn on_board(folder: &Path, options: &[&str], command: &str) -> String {
     let options = [&BOARD, options].concat();
     ended(lab(folder, &options, &[command]).output().unwrap(), 0).0
-}
-
-#[track_caller]
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 #[test]
@@ -70,16 +65,7 @@ fn a_way_through_the_kernel_has_no_process_and_one_through_user_space_has_all_st
         let command = format!("{CARDS}; {MEASURE} --count 50 --through can3,can4 --method {method}");
         only_series(&json(&on_board(folder.path(), &["--analyzer"], &command)))
     });
-    for name in ["scheduler", "system call", "load", "idle"] {
-        assert_eq!(stage(&kernel, name), 0, "{name}: {kernel}");
-    }
-    for name in ["interrupt", "driver", "soft interrupt", "CAN core", "gateway's own"] {
-        assert!(stage(&kernel, name) > 0, "{name}: {kernel}");
-        assert!(stage(&user, name) > 0, "{name}: {user}");
-    }
-    for name in ["socket", "scheduler", "system call"] {
-        assert!(stage(&user, name) > 0, "{name}: {user}");
-    }
+    have_the_stages_of_their_ways(&kernel, &user);
     assert!(own_median(&user) > own_median(&kernel));
 }
 
@@ -88,8 +74,7 @@ fn a_way_through_the_kernel_has_no_process_and_one_through_user_space_has_all_st
 fn a_processor_that_does_not_halt_because_an_interrupt_is_pending_harms_no_series() {
     let folder = tempfile::tempdir().unwrap();
     let command = format!(
-        "{CARDS}; for irq in $(grep -E 'can[34]' /proc/interrupts | cut -d: -f1); do echo 2 > /proc/irq/$irq/smp_affinity; done;
-         {MEASURE} --count 400 --cpu 0 --gateway-cpu 1 --gap 200us --through can3,can4 --method can-gw,read+write,ring+write"
+        "{CARDS}; {GATEWAY_ON_SECOND}; {MEASURE} --count 400 --cpu 0 --gateway-cpu 1 --gap 200us --through can3,can4 --method can-gw,read+write,ring+write"
     );
     let result = json(&on_board(folder.path(), &["--analyzer", "--cpus", "2"], &command));
     let series = result["series"].as_array().unwrap();
@@ -108,14 +93,10 @@ fn costs_that_are_known_beforehand_are_counted_as_what_they_are() {
     let options = ["--profile", "--quiet", "--cost", "cortex-a72", "--json", "costs.json"];
     on_board(folder.path(), &options, &format!("./costs {lines} {ROUNDS}"));
     let profile = json(&fs::read_to_string(folder.path().join("costs.json")).unwrap());
-    let count = |list: &str, name: &str, count: &str| {
-        let rows = profile[list].as_array().unwrap();
-        let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {profile}"));
-        number(&row["work"][count])
-    };
-    let (missed, accesses) = (count("programs", "walk [costs]", "data_misses"), lines * ROUNDS);
+    let walk = row(&profile, "programs", "walk [costs]");
+    let (missed, accesses) = (work(&walk, "data_misses"), lines * ROUNDS);
     assert!((accesses..accesses + accesses / 100).contains(&missed), "{missed} of {accesses} missed");
-    assert!(count("programs", "walk [costs]", "memory") < 2 * lines, "{profile}");
-    let entered = count("functions", "vectors:el0t_64_sync", "entries");
+    assert!(work(&walk, "memory") < 2 * lines, "{walk}");
+    let entered = work(&row(&profile, "functions", "vectors:el0t_64_sync"), "entries");
     assert!((ROUNDS..5 * ROUNDS).contains(&entered), "{entered}"); // with those of the shell
 }

@@ -13,8 +13,25 @@ use std::{fs, process::Command};
 const MEASURE: &str = "for each in 0 1 2 3 4; do ip link set can$each up type can bitrate 500000; done
 canter latency --quiet --send can0 --direct can1 --routed can2 --through can3,can4 --method can-gw --count 200 --json -";
 
-fn json(text: &str) -> Value {
+/// Gives the interrupts of the gateway's cards to the second processor.
+pub const GATEWAY_ON_SECOND: &str = "for irq in $(grep -E 'can[34]' /proc/interrupts | cut -d: -f1); do echo 2 > /proc/irq/$irq/smp_affinity; done";
+
+#[track_caller]
+pub fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The row of a profile's list with this name.
+#[track_caller]
+pub fn row(profile: &Value, list: &str, name: &str) -> Value {
+    let mut rows = profile[list].as_array().unwrap().iter();
+    rows.find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {profile}")).clone()
+}
+
+/// A count of what makes a row's time.
+#[track_caller]
+pub fn work(row: &Value, count: &str) -> u64 {
+    row["work"][count].as_u64().unwrap()
 }
 
 #[test]
@@ -35,12 +52,14 @@ fn medians_with_and_without_the_analyzer_are_the_same() {
 #[ignore = "starts guests: make test ONLY=analyzer_cost"]
 fn a_meter_that_sleeps_on_another_processor_is_not_on_the_way_of_a_frame() {
     let folder = tempfile::tempdir().unwrap();
-    let measure = "for each in 0 2 3 4; do ip link set can$each up type can bitrate 1000000; done
-        for irq in $(grep -E 'can[34]' /proc/interrupts | cut -d: -f1); do echo 2 > /proc/irq/$irq/smp_affinity; done
+    let measure = format!(
+        "for each in 0 2 3 4; do ip link set can$each up type can bitrate 1000000; done
+        {GATEWAY_ON_SECOND}
         canter latency --quiet --instrument analyzer --send can0 --routed can2 --through can3,can4 --method ring/spin+ring \
-            --cpu 0 --gateway-cpu 1 --gap 200us --count 50 --json -";
+            --cpu 0 --gateway-cpu 1 --gap 200us --count 50 --json -"
+    );
     let options = ["--analyzer", "--clock", "virtual", "--cpus", "2"];
-    let (stdout, _) = ended(lab(folder.path(), &options, &[measure]).output().unwrap(), 0);
+    let (stdout, _) = ended(lab(folder.path(), &options, &[&measure]).output().unwrap(), 0);
     let result = json(&stdout);
     let stages = result["series"][0]["stages"]["stages"].as_array().unwrap();
     let stage =
@@ -104,11 +123,6 @@ fn costs_that_are_known_beforehand_are_counted_as_what_they_are() {
         assert_eq!(profile["board"], board);
         profile
     };
-    let row = |profile: &Value, list: &str, name: &str| {
-        let rows = profile[list].as_array().unwrap().iter();
-        rows.clone().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {profile}")).clone()
-    };
-    let work = |row: &Value, count: &str| row["work"][count].as_u64().unwrap();
     // The desktop's first cache has 768 lines, and a walk of twice as many finds none that it has seen the round before. Its
     // second cache has them all.
     let large = walked(1536, "desktop");

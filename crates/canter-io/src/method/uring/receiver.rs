@@ -102,7 +102,7 @@ impl Receive for Receiver {
             } else if self.ring.has_deferred() {
                 self.ring.enter(0)?;
             } else {
-                crate::sys::thread::relax(); // lets a sibling thread, or in a virtual clock the other processor, run
+                crate::sys::thread::relax();
                 return Ok(0);
             }
         }

@@ -22,7 +22,7 @@ static void fetched(void);
 static void loaded(void);
 /* The last instruction of the block is broken off. */
 static void loaded_last(void);
-/* So is one that reads more than once: what it has read before the fault it reads again, or not. */
+/* An instruction is broken off that reads more than once. */
 static void copied(void);
 
 #ifdef __x86_64__
@@ -81,9 +81,10 @@ __asm__(".balign 4096\n"
 	"far_away: mov w0, #1\n\tret\n"
 	".balign 4096\n"
 	".skip 4084\n"
-	"load_last: nop\n\thint #115\n\tldrb w0, [x0]\n"
+	"load_last: nop\n\t" MARK(3) "ldrb w0, [x0]\n"
 	"ret\n");
 
+/* Nothing jumps through memory here. */
 static void drop_place(void)
 {
 }
