@@ -451,27 +451,6 @@ static void cw_attempt_end(struct cw_wire *wire, struct cw_attempt *a, u64 now_n
 	a->buffer = NULL;
 }
 
-/*
- * A wire that catches up sets its timer to the past, and the timer expires again in the same
- * interrupt: as long as the wire is late, which may be for ever, nothing else would run. After
- * some frames it leaves the processor to others for as long as they took. Frames keep their times.
- */
-static void cw_wire_breathe(struct cw_wire *wire, u64 now_ns)
-{
-	if (likely(!wire->now.buffer || cw_to_ns(wire->now.end) > now_ns)) {
-		wire->behind = 0;
-		return;
-	}
-	if (!wire->behind++)
-		wire->behind_since = now_ns;
-	if (wire->behind < CW_CATCH_UP_FRAMES)
-		return;
-	wire->behind = 0;
-	now_ns = ktime_get_ns();
-	hrtimer_start(&wire->timer, ns_to_ktime(2 * now_ns - wire->behind_since),
-		      HRTIMER_MODE_ABS_HARD);
-}
-
 static enum hrtimer_restart cw_wire_timer(struct hrtimer *timer)
 {
 	struct cw_wire *wire = container_of(timer, struct cw_wire, timer);
@@ -483,10 +462,10 @@ static enum hrtimer_restart cw_wire_timer(struct hrtimer *timer)
 	 * always set by hrtimer_start() under the lock and never restarted by its answer, because
 	 * the two together would corrupt it.
 	 */
-	if (wire->now.buffer && now_ns >= cw_to_ns(wire->now.end)) {
+	if (wire->now.buffer && now_ns >= cw_to_ns(wire->now.end) && !cw_rests(wire, now_ns)) {
 		cw_attempt_end(wire, &wire->now, now_ns);
 		cw_arbitrate(wire, wire->free_at);
-		cw_wire_breathe(wire, now_ns);
+		cw_rest_after(wire, now_ns);
 		if (wire->tap)
 			cw_tap_account(wire->tap, ktime_get_ns() - now_ns);
 	}

@@ -38,8 +38,6 @@
 #define CW_SLIP_FRAMES		3
 /* Then it pauses for the time that it was late, up to 2 ms. */
 #define CW_SLIP_REST_HALVES	(2 * 2000000ULL)
-/* Frames of the past after which a wire that catches up leaves the processor to others. */
-#define CW_CATCH_UP_FRAMES	16
 
 struct cw_tap;
 struct cw_node;
@@ -103,6 +101,16 @@ struct cw_fault {
 	int slot;		/* the affected slot; -1: any */
 };
 
+/* Rests of a wire that catches up. Times in ns. */
+struct cw_rest {
+	u32 behind;	/* attempts in a row that had ended before their timer was set */
+	u32 left;	/* rests that may pass without a frame handed over; 0: the last one */
+	u32 owed;	/* frames that were to be handed over when this rest began */
+	u64 since;	/* when the first of these attempts was handled */
+	u64 length;	/* of each rest; 0: the wire does not rest */
+	u64 until;
+};
+
 struct cw_wire {
 	raw_spinlock_t lock;	/* of everything here */
 	struct hrtimer timer;	/* end of the attempt */
@@ -115,8 +123,7 @@ struct cw_wire {
 	bool uniform;	/* all take part in the same way, at the same rates */
 	bool slipped;	/* before this attempt */
 	u64 slip;	/* half ns; 0: CW_SLIP_FRAMES of the late frame */
-	u32 behind;	/* attempts in a row that had ended before their timer was set */
-	u64 behind_since;	/* when the first of them was handled, ns */
+	struct cw_rest rest;
 	u64 random;	/* state of cw_random() */
 	struct cw_fault fault;
 	struct cw_port *ports[CANWIRE_NODES_MAX];	/* by slot */
@@ -178,6 +185,14 @@ static inline bool cw_is_passive(const struct cw_port *port)
 }
 
 u64 cw_random(u64 *state);
+
+/* rest.c: what a wire that catches up leaves to others. */
+
+/* A frame has ended at @now_ns: the wire may rest before it handles the next one. */
+void cw_rest_after(struct cw_wire *wire, u64 now_ns);
+
+/* Whether the wire rests still; its timer is set then. */
+bool cw_rests(struct cw_wire *wire, u64 now_ns);
 
 /* faults.c: errors and their confinement. */
 

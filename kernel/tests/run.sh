@@ -10,7 +10,8 @@ canter=${CANTER:-${CARGO_TARGET_DIR:-$root/target}/debug/canter}
 kernel=$1 clock=$2 program=$3
 shift 3
 share=$root/target/canwire
-mkdir -p "$share/results"
+results=$share/${RESULTS:-results}
+mkdir -p "$results"
 release=$("$tests/release.sh" "$kernel")
 if [ -z "$release" ]; then
 	# The lab fetches the headers of a kernel when it has to build a module for it.
@@ -20,7 +21,7 @@ fi
 # Two of these at once build one after the other.
 flock "$share/building" "$tests/build.sh" "$share" "$release" >&2
 exec "$canter" lab --quiet --kernel "$kernel" --clock "$clock" ${LAB:-} --share "$root/target" -- \
-	sh -c 'export CANWIRE_MODULE=$1/$(uname -r)/canwire.ko CANWIRE_RESULTS=$1/results PYTHONDONTWRITEBYTECODE=1
+	sh -c 'export CANWIRE_MODULE=$1/$(uname -r)/canwire.ko CANWIRE_RESULTS=$4 PYTHONDONTWRITEBYTECODE=1
 		export CONTENDED=$3
-		program=$2; shift 3; exec /usr/bin/python3 "$program" "$@"' sh "$share" "$tests/$program" \
-	"${CONTENDED:-9000}" "$@"
+		program=$2; shift 4; exec /usr/bin/python3 "$program" "$@"' sh "$share" "$tests/$program" \
+	"${CONTENDED:-9000}" "$results" "$@"

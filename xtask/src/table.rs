@@ -54,6 +54,19 @@ const BACK_END: Script = Script {
 const BACK_END_ALL: Script = Script { all_only: true, ..BACK_END };
 const ALONE: Script = Script { alone: true, limit_s: 4 * 3600, ..ALL };
 
+/// canwire on one kernel in both clocks, with 100 000 contended frames; `make test-kernel-all` has all of them.
+macro_rules! long {
+    ($kernel:literal) => {
+        Script {
+            name: concat!("kernel::long ", $kernel),
+            command: concat!("exec kernel/tests/suite.sh long ", $kernel),
+            all_only: true,
+            limit_s: 3700,
+            ..FUNCTIONS
+        }
+    };
+}
+
 /// A target of the Makefile.
 macro_rules! made {
     ($target:literal, $inputs:expr) => {
@@ -141,6 +154,13 @@ pub const SCRIPTS: &[Script] = &[
         limit_s: 3700,
         ..BACK_END_ALL
     },
+    long!("6.12"),
+    long!("6.12-rt"),
+    long!("6.1"),
+    long!("6.1-rt"),
+    long!("7.2"),
+    long!("7.3"),
+    long!("7.3-rt"),
     // With figures, and on the oldest and the newest kernel.
     Script {
         name: "kernel::suite",
@@ -155,7 +175,6 @@ pub const SCRIPTS: &[Script] = &[
         ..ALONE
     },
     Script { name: "make::lint", command: "exec make --no-print-directory lint-if-possible", ..ALONE },
-    made!("test-kernel-all", Inputs::Sources),
     made!("test-debug-kernel", Inputs::Sources),
     made!("test-checkpatch", Inputs::Sources),
     made!("test-ynl", Inputs::Sources),
@@ -195,5 +214,13 @@ mod tests {
                 );
             }
         }
+    }
+    #[test]
+    fn the_kernels_of_the_makefile_have_a_line_each() {
+        let makefile = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Makefile")).unwrap();
+        let (_, rest) = makefile.split_once("suite.sh long ").unwrap();
+        let kernels = rest.lines().next().unwrap().split(' ').collect::<Vec<_>>();
+        let lines = SCRIPTS.iter().filter_map(|script| script.name.strip_prefix("kernel::long "));
+        assert_eq!(lines.collect::<Vec<_>>(), kernels);
     }
 }

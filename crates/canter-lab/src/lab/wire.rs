@@ -22,7 +22,7 @@ const SOURCE: Source = Source {
         "uapi/canwire.h" "canwire/Kbuild" "canwire/bits.c" "canwire/bits.h" "canwire/bus.h"
         "compat.h" "canwire/controller.c" "canwire/driver.c" "canwire/driver.h" "canwire/faults.c" "canwire/handover.c" "canwire/main.c"
         "canwire/netlink.c" "canwire/netlink.h" "canwire/netlink_get.c" "canwire/netlink_source.c"
-        "canwire/node.c" "canwire/node.h" "canwire/source.c" "canwire/source.h" "canwire/tap.c"
+        "canwire/node.c" "canwire/node.h" "canwire/rest.c" "canwire/source.c" "canwire/source.h" "canwire/tap.c"
         "canwire/tap.h" "canwire/wire.c" "canwire/wire.h"
     },
 };
