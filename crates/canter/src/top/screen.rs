@@ -1,6 +1,7 @@
 //! The terminal: the alternate screen in raw mode, restored at the end of the program and on a panic.
 
 use super::view::{Line, Size, Style, View};
+use canter_cli::failure::Exit;
 use crossterm::{
     cursor::{Hide, MoveTo, Show},
     event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers},
@@ -11,9 +12,11 @@ use crossterm::{
         EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
     },
 };
+use signal_hook::{consts::SIGHUP, iterator::Signals};
 use std::{
     io::{self, Write},
     sync::Once,
+    thread,
     time::Duration,
 };
 
@@ -33,6 +36,7 @@ impl Screen {
         });
         terminal::enable_raw_mode()?;
         let screen = Self; // from here on, drop restores it
+        end_with_the_terminal()?;
         execute!(io::stdout(), EnterAlternateScreen, DisableLineWrap, Hide)?;
         Ok(screen)
     }
@@ -54,6 +58,19 @@ impl Screen {
     pub fn event(&self) -> io::Result<Option<Event>> {
         if event::poll(Duration::ZERO)? { event::read().map(Some) } else { Ok(None) }
     }
+}
+
+/// Ends the program, in a thread of its own, when the terminal is closed: crossterm reads a closed terminal again and again,
+/// and its poll does not return.
+fn end_with_the_terminal() -> io::Result<()> {
+    let mut signals = Signals::new([SIGHUP])?;
+    let wait = move || {
+        if signals.forever().next().is_some() {
+            restore();
+            std::process::exit(Exit::Done as i32);
+        }
+    };
+    thread::Builder::new().name("canter-hangup".to_owned()).spawn(wait).map(drop)
 }
 
 fn write_lines(out: &mut impl Write, lines: &[Line], columns: usize) -> io::Result<()> {

@@ -17,6 +17,7 @@ use serde_json::Value;
 use std::{
     fmt, fs,
     io::{Read, Write},
+    os::unix::process::ExitStatusExt,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     thread::JoinHandle,
@@ -95,6 +96,8 @@ pub struct Running {
 /// A child that has ended.
 pub struct Ended {
     pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
     pub stdout: String,
     pub stderr: String,
     pub words: String,
@@ -213,6 +216,13 @@ impl Running {
         threads.into_iter().all(|thread| wait::state(&thread.path()) == 'S')
     }
 
+    /// Whether the child handles SIGINT.
+    pub fn catches_interrupts(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 2 != 0 // its number is 2: bit 1
+    }
+
     /// Whether the child has mapped a file whose path ends with `end`, such as the tap of a bus.
     pub fn has_mapped(&self, end: &str) -> bool {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.child.id())).unwrap_or_default();
@@ -256,9 +266,9 @@ impl Running {
     #[track_caller]
     pub fn ended(mut self, limit: Duration) -> Ended {
         let since = Moment::now();
-        let code = loop {
+        let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
-                break status.code();
+                break status;
             }
             if since.is_over(patience(limit)) {
                 let said = (self.stdout.so_far(), self.stderr.so_far());
@@ -269,7 +279,7 @@ impl Running {
         let empty = || Stream::new(std::io::empty());
         let stdout = std::mem::replace(&mut self.stdout, empty()).into_text();
         let stderr = std::mem::replace(&mut self.stderr, empty()).into_text();
-        Ended { code, stdout, stderr, words: self.words.clone() }
+        Ended { code: status.code(), signal: status.signal(), stdout, stderr, words: self.words.clone() }
     }
 }
 
@@ -291,10 +301,10 @@ impl Drop for Running {
 
 impl fmt::Debug for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { words, code, stdout, stderr } = self;
+        let Self { words, code, signal, stdout, stderr } = self;
         let end = stdout.len().saturating_sub(800);
         let stdout = stdout.get(end..).unwrap_or(stdout);
-        write!(f, "{words}: exit code {code:?}\nstdout: {stdout}\nstderr: {stderr}")
+        write!(f, "{words}: exit code {code:?}, signal {signal:?}\nstdout: {stdout}\nstderr: {stderr}")
     }
 }
 

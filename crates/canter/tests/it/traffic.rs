@@ -472,14 +472,6 @@ fn a_full_queue_refuses_what_does_not_wait_and_holds_up_what_does() {
     assert_eq!(number(&flooded["interfaces"][0]["sent"]), 60, "a flood waits: {flooded}");
 }
 
-/// Whether the only process of this name handles SIGINT.
-fn catches_interrupts(name: &str) -> bool {
-    let id = start("pidof", &["-s", name]).ended(DEADLINE).stdout;
-    let status = fs::read_to_string(format!("/proc/{}/status", id.trim())).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")?.trim().get(..16));
-    caught.is_some_and(|mask| u64::from_str_radix(mask, 16).is_ok_and(|mask| mask & 2 != 0))
-}
-
 #[test]
 #[ignore = "needs the lab: make test ONLY=traffic"]
 fn what_is_interrupted_says_so_unless_it_has_no_end_of_its_own() {
@@ -495,7 +487,7 @@ fn what_is_interrupted_says_so_unless_it_has_no_end_of_its_own() {
         (&["top", "--interval", "1s"], 0),
     ] {
         let running = canter(arguments);
-        eventually("it catches signals", || catches_interrupts("canter"));
+        eventually("it catches signals", || running.catches_interrupts());
         running.signal("INT");
         let ended = running.ended(testbed::PROMPT);
         assert_eq!(ended.code, Some(code), "{ended:?}");
@@ -679,5 +671,9 @@ fn top_names_messages_and_its_filter_finds_signals() {
     eventually("only the name is left", || {
         pane().contains("\n123      Engine") && !pane().contains("3272.50")
     });
+    let process = output("tmux", &["-L", "top", "display-message", "-p", "-t", "top", "#{pane_pid}"]);
+    let name = || fs::read_to_string(format!("/proc/{}/comm", process.trim())).unwrap_or_default();
+    assert_eq!(name(), "canter\n");
     output("tmux", &["-L", "top", "kill-server"]);
+    eventually("top has ended with its terminal", || name().is_empty());
 }
