@@ -215,6 +215,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn the_kernels_of_the_makefile_have_a_line_each() {
         let makefile = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Makefile")).unwrap();

@@ -597,6 +597,11 @@ fn top_shows_what_is_on_the_buses() {
     assert!(row.starts_with("123 ") && row.ends_with("11 22 33 44 55 66 77 88"), "{table}");
 }
 
+/// The process that tmux has started on the terminal of top.
+fn pane_process() -> String {
+    output("tmux", &["-L", "top", "display-message", "-p", "-t", "top", "#{pane_pid}"]).trim().to_owned()
+}
+
 #[test]
 #[ignore = "needs the lab: make test ONLY=traffic"]
 fn top_gives_the_terminal_back_however_it_ends() {
@@ -623,7 +628,7 @@ fn top_gives_the_terminal_back_however_it_ends() {
         });
         match end {
             "q" => drop(output("tmux", &["-L", "top", "send-keys", "-t", "top", "q"])),
-            _ => drop(output("sh", &["-c", "kill -TERM $(pidof -s canter)"])),
+            _ => drop(output("pkill", &["-TERM", "-P", &pane_process()])),
         }
         eventually("the shell goes on", || pane().contains("ended with 0"));
         assert!(pane().contains("before") && !pane().contains("-icanon"), "{}", pane());
@@ -671,8 +676,8 @@ fn top_names_messages_and_its_filter_finds_signals() {
     eventually("only the name is left", || {
         pane().contains("\n123      Engine") && !pane().contains("3272.50")
     });
-    let process = output("tmux", &["-L", "top", "display-message", "-p", "-t", "top", "#{pane_pid}"]);
-    let name = || fs::read_to_string(format!("/proc/{}/comm", process.trim())).unwrap_or_default();
+    let process = pane_process();
+    let name = || fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
     assert_eq!(name(), "canter\n");
     output("tmux", &["-L", "top", "kill-server"]);
     eventually("top has ended with its terminal", || name().is_empty());
