@@ -1,43 +1,69 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The rests of a wire that catches up. It sets its timer to the past, and the timer expires again
- * in the same interrupt: as long as the wire is late, which may be for ever, nothing else would
- * run. So after some frames it leaves the processor to others: for as long as these frames took,
- * repeated until receivers have been handed them, which soft interrupts do before any program
- * runs, and then once more, for programs. Frames keep their times.
+ * The rests of late wires. A wire that catches up sets its timer to the past, and the timer expires
+ * again in the same interrupt; one that slips waits for no longer than 2 ms, which others may fill.
+ * As long as wires are late, which may be for ever, nothing else would run. So after some frames
+ * all wires of a processor leave it to others: for as long as these frames took, repeated
+ * until receivers have been handed them, which soft interrupts do before any program runs, and then
+ * once more, for programs. Frames keep their times.
  */
+#include <linux/percpu.h>
+
 #include "node.h"
 #include "wire.h"
 
-/* Frames of the past after which a wire rests. */
-#define CW_CATCH_UP_FRAMES	16
+/* Late frames after which wires rest. */
+#define CW_LATE_FRAMES		16
 /* Rests in a row without a frame handed over after which receivers are waited for no longer. */
 #define CW_IDLE_RESTS_MAX	16
 
+/* The late wires of a processor. Times in ns. */
+struct cw_late {
+	u32 frames;	/* since others had as much time as these frames took */
+	u64 work;	/* what they took */
+	u64 last;	/* end of the last one */
+	u64 until;	/* all wires rest */
+};
+
+static DEFINE_PER_CPU(struct cw_late, cw_late);
+
+static void cw_set_timer(struct cw_wire *wire, u64 ns)
+{
+	hrtimer_start(&wire->timer, ns_to_ktime(ns), HRTIMER_MODE_ABS_HARD);
+}
+
+/* In an interrupt: no other wire of the processor does this meanwhile. */
 static void cw_rest_until(struct cw_wire *wire, u64 until_ns)
 {
-	wire->rest.until = until_ns;
-	hrtimer_start(&wire->timer, ns_to_ktime(until_ns), HRTIMER_MODE_ABS_HARD);
+	this_cpu_write(cw_late.until, until_ns);
+	cw_set_timer(wire, until_ns);
 }
 
 void cw_rest_after(struct cw_wire *wire, u64 now_ns)
 {
+	struct cw_late *late = this_cpu_ptr(&cw_late);
 	struct cw_rest *rest = &wire->rest;
+	u64 end_ns;
 
-	if (likely(!wire->now.buffer || cw_to_ns(wire->now.end) > now_ns)) {
-		rest->behind = 0;
+	if (likely(!wire->slipped && (!wire->now.buffer || cw_to_ns(wire->now.end) > now_ns)))
 		return;
+	end_ns = ktime_get_ns();
+	if (now_ns - late->last > late->work) {
+		late->frames = 0;
+		late->work = 0;
 	}
-	if (!rest->behind++)
-		rest->since = now_ns;
-	if (rest->behind < CW_CATCH_UP_FRAMES)
+	late->frames++;
+	late->work += end_ns - now_ns;
+	late->last = end_ns;
+	if (late->frames < CW_LATE_FRAMES)
 		return;
-	rest->behind = 0;
-	now_ns = ktime_get_ns();
-	rest->length = max_t(u64, now_ns - rest->since, 1);
+	rest->length = max_t(u64, late->work, 1);
+	late->frames = 0;
+	late->work = 0;
 	rest->left = CW_IDLE_RESTS_MAX;
 	rest->owed = U32_MAX;
-	cw_rest_until(wire, now_ns + rest->length);
+	rest->until = end_ns + rest->length;
+	cw_rest_until(wire, rest->until);
 }
 
 /* Frames that receivers have got from the wire and that have not yet been handed over. */
@@ -72,19 +98,23 @@ static void cw_rest_again(struct cw_wire *wire)
 bool cw_rests(struct cw_wire *wire, u64 now_ns)
 {
 	struct cw_rest *rest = &wire->rest;
+	u64 until = this_cpu_read(cw_late.until);
 
-	if (likely(!rest->length))
+	if (likely(now_ns >= until && !rest->length))
 		return false;
-	/* A frame may set the timer meanwhile: to its end, before the rest's. */
-	if (now_ns < rest->until) {
-		cw_rest_until(wire, rest->until);
+	/* A frame may have set the timer meanwhile: to its end, before the rest's. */
+	if (now_ns < max(until, rest->until)) {
+		cw_rest_until(wire, max(until, rest->until));
 		return true;
 	}
 	if (!rest->left || cw_to_ns(wire->now.end) > rest->until) {
+		/* The others' turn, whose timers are set to the end of the rest, comes first. */
 		rest->length = 0;
-		return false;
+		cw_set_timer(wire, now_ns);
+		return true;
 	}
 	cw_rest_again(wire);
-	cw_rest_until(wire, now_ns + rest->length);
+	rest->until = now_ns + rest->length;
+	cw_rest_until(wire, rest->until);
 	return true;
 }

@@ -101,13 +101,11 @@ struct cw_fault {
 	int slot;		/* the affected slot; -1: any */
 };
 
-/* Rests of a wire that catches up. Times in ns. */
+/* Rests that began after a frame of this wire. Times in ns. */
 struct cw_rest {
-	u32 behind;	/* attempts in a row that had ended before their timer was set */
 	u32 left;	/* rests that may pass without a frame handed over; 0: the last one */
 	u32 owed;	/* frames that were to be handed over when this rest began */
-	u64 since;	/* when the first of these attempts was handled */
-	u64 length;	/* of each rest; 0: the wire does not rest */
+	u64 length;	/* of each rest; 0: there is none */
 	u64 until;
 };
 
@@ -186,7 +184,7 @@ static inline bool cw_is_passive(const struct cw_port *port)
 
 u64 cw_random(u64 *state);
 
-/* rest.c: what a wire that catches up leaves to others. */
+/* rest.c: what late wires leave to others. */
 
 /* A frame has ended at @now_ns: the wire may rest before it handles the next one. */
 void cw_rest_after(struct cw_wire *wire, u64 now_ns);

@@ -124,7 +124,8 @@ def raw_dlc():
 @test
 def alone():
     """Alone on the bus a node repeats, stops counting at error-passive, and is heard when another comes"""
-    wire = nodes("w0")
+    # It repeats without an end: at 1 Mbit/s a kernel with KASAN has no time left to read the tap before it is overwritten.
+    wire = nodes("w0", bitrate=125000)
     wire.add("w1", "A")
     tap, errors = Tap("A"), Can("w0", errors=True)
     Can("w0").send(0x123, b"1")
@@ -136,8 +137,8 @@ def alone():
     equal("errors", set(errors_of(records)), {ERROR_ACK})
     gaps = {records[n + 1].sof_ns - records[n].end_ns for n in range(20, 25)
             if not records[n + 1].marks & MARK_SLIPPED}
-    between("gap of a passive sender in ns", 11000, min(gaps, default=11000), 11000)
-    up("w1")
+    between("gap of a passive sender in ns", 88000, min(gaps, default=88000), 88000)
+    up("w1", 125000)
     reader = Can("w1")
     wait_until(lambda: wire.node("w0")["sent"] == 1, 10, "the frame to be sent")
     got = [frame for frame in errors.drain() if frame[0] & ERR]
@@ -423,7 +424,7 @@ def cut_off():
 @test
 def babbling():
     """A babbling node with the lowest identifier leaves the others nothing, until it stops"""
-    wire = nodes("w0", "w1", "w2")
+    wire = nodes("w0", "w1", "w2", bitrate=125000)  # it leaves a program time to read the tap on any machine
     heard, victim, tap = Can("w2"), Can("w1"), Tap("A")
     wire.command(BABBLE, {NODE: "w0", FRAME: frame(0, bytes(8))})
     wait_until(lambda: wire.node("w0")["sent"] > 50, 30, "babble")
@@ -496,8 +497,8 @@ def classic_among_fd():
 @test
 def contention():
     """Three senders at once: the lowest identifier wins each time, and every frame arrives once and in order"""
-    count = 1500
-    wire = nodes("w0", "w1", "w2", "w3", bitrate=125000)  # 1 ms a frame: senders are ahead of the wire on any machine
+    count = 600
+    wire = nodes("w0", "w1", "w2", "w3", bitrate=25000)  # 5 ms a frame: senders are ahead of the wire on any machine
     tap, heard = Tap("A"), Can("w3")
     floods = [guest.flood("w0", "300", count), guest.flood("w1", "100", count), guest.flood("w2", "12345678", count, True)]
     got = []
@@ -517,8 +518,8 @@ def contention():
         numbers = [struct.unpack("<Q", r.data)[0] for r in records if r.id == can_id]
         equal(f"order of {can_id:x}", numbers, list(range(count)))
     equal("received and lost", len(got) + sum(r.overrun >> 3 & 1 for r in records), 3 * count)
-    assert contended > 2000, contended
-    return f"{contended} contended"
+    assert contended > 3 * count * 4 // 9, contended
+    return f"{contended} of {3 * count} contended"
 
 
 def overrun_and_slips(tap, bus, node, count):
@@ -915,29 +916,44 @@ def thirty_two_buses():
     wire.add("n32", "B32")
 
 
-@test
-def catching_up():
-    """A wire that may be late for ever, with more nodes than the machine can serve, leaves time for programs"""
-    names = [f"n{n}" for n in range(64)]
-    wire = nodes(*names, bitrate=8000000)  # a frame every 6 µs
-    wire.command(BUS_SET, {BUS: "A", SLIP_NS: (1 << 64) - 1})
-    wire.start("A", frame(0x100), LOAD=1000)
+def turns_beside(buses, nodes_each):
+    """A program's turns beside wires that may be late for ever, and with more nodes than the machine can serve are."""
+    names = {bus: [f"{bus}{n}" for n in range(nodes_each)] for bus in buses}
+    for bus in buses:
+        wire = nodes(*names[bus], bus=bus, bitrate=8000000)  # a frame every 6 µs
+        wire.command(BUS_SET, {BUS: bus, SLIP_NS: (1 << 64) - 1})
+    for bus in buses:
+        wire.start(bus, frame(0x100), LOAD=1000)
     # What a program waits for between two turns: frames, and how long against how late the wire is meanwhile.
     longest, most, turns, frames, late, before = 0, 0, 0, 0, 0, time.monotonic_ns()
     while late < 600000000:
-        stats, now = wire.bus("A"), time.monotonic_ns()
+        stats, now = wire.bus(buses[0]), time.monotonic_ns()
         longest, before = max(longest, now - before), now
         most, frames = max(most, stats["frames"] - frames), stats["frames"]
         turns, late = turns + 1, stats["late_ns_max"]
-    wire.command(SOURCE_STOP, {BUS: "A"})
+    for bus in buses:
+        wire.command(SOURCE_STOP, {BUS: bus})
     equal("slips", stats["slips"], 0)
-    # It rests after 16 frames, and a turn of this program takes many system calls.
+    # Wires rest after 16 frames, and a turn of this program takes many system calls.
     between("frames between two turns", 0, most, (64 if guest.clock_is_virtual() else 256) * 16)
     if guest.clock_is_virtual():
         between("wait for a turn, ns", 0, longest, late // 2)
-    for name in names:
-        wire.delete(name)
+    for bus in buses:
+        for name in names[bus]:
+            wire.delete(name)
     return f"{turns} turns in {frames} frames; a program waits {longest // 1000000} ms and {most} frames at most"
+
+
+@test
+def catching_up():
+    """A wire that may be late for ever, with more nodes than the machine can serve, leaves time for programs"""
+    return turns_beside("A", 64)
+
+
+@test
+def catching_up_together():
+    """Eight such wires do not fill each other's rests"""
+    return turns_beside("ABCDEFGH", 8)
 
 
 @test

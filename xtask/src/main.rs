@@ -24,8 +24,9 @@ mod summary;
 mod table;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, hash_map::Entry},
     env, fs,
+    io::Write,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::mpsc::{Receiver, Sender, channel},
@@ -247,15 +248,25 @@ impl Gate {
     ) -> Result<(), Interrupted> {
         let lines: Vec<Line> = planned.iter().map(|one| one.line.clone()).collect();
         let mut durations = self.durations();
-        let output = |_: usize, text: &str| {
+        let log = |id: &str| self.state.join("logs").join(file_name(id) + ".log");
+        // A long line's output can be read while it runs.
+        let mut logs = HashMap::<usize, fs::File>::new();
+        let output = |number: usize, text: &str| {
             if streams {
                 println!("{text}");
             }
+            if let Entry::Vacant(place) = logs.entry(number)
+                && let Ok(file) = fs::File::create(log(&lines[number].id))
+            {
+                place.insert(file);
+            }
+            if let Some(file) = logs.get_mut(&number) {
+                writeln!(file, "{text}").ok();
+            }
         };
         let result = self.lanes().run(&lines, output, |number, outcome| {
-            let log = self.state.join("logs").join(file_name(&outcome.id) + ".log");
             let lines = [&outcome.output[..], &summary::times(outcome.tally.times.clone())].concat();
-            fs::write(log, lines.join("\n") + "\n").ok();
+            fs::write(log(&outcome.id), lines.join("\n") + "\n").ok();
             if planned[number].whole && outcome.failure.is_none() {
                 durations.insert(outcome.id.clone(), outcome.duration.as_secs_f64());
             }
@@ -285,5 +296,34 @@ fn problem(problems: Vec<String>) -> Outcome {
         duration: Duration::ZERO,
         tally: count::Tally::default(),
         output: problems,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_output_of_a_line_can_be_read_while_it_runs() {
+        let target = env::temp_dir().join(format!("xtask-logs-{}", std::process::id()));
+        let gate = Gate::new(target.clone(), &target, true).unwrap();
+        let script = "echo first; until grep -q first test/logs/long.log; do sleep 0.01; done; echo last";
+        let mut line =
+            Line::new("long".to_owned(), ["sh", "-c", script].map(str::to_owned).to_vec(), &target);
+        line.limit = Duration::from_secs(60);
+        let planned = Planned {
+            line,
+            needs: Vec::new(),
+            package: String::new(),
+            inputs: Inputs::Host,
+            others: Vec::new(),
+            whole: true,
+            guess: Duration::ZERO,
+        };
+        let mut failures = Vec::new();
+        gate.run_lines(&[planned], false, |outcome, _| failures.push(outcome.failure)).unwrap();
+        let log = fs::read_to_string(target.join("test/logs/long.log")).unwrap();
+        fs::remove_dir_all(&target).unwrap();
+        assert_eq!((failures, log.as_str()), (vec![None], "first\nlast\n"));
     }
 }

@@ -20,9 +20,11 @@ HEAD = re.compile(r"BUG: |WARNING: |UBSAN: |ODEBUG: |Oops|general protection fau
                   r"possible (recursive|circular)|Kernel panic|list_(add|del) corruption|leaked reference")
 OURS = re.compile(r"\[(canwire|canchar|canprobe|canbare)\]|\b(cw|canchar|canprobe|canbare|card_pair)_\w+")
 # Races of 6.12 on its own objects, on purpose or harmless, which it does not mark: the clock is a latch, one of two copies
-# of which is whole; two bits of NAPI's state are read while others change; a sleeper looks whether its timer has expired.
+# of which is whole; two bits of NAPI's state are read while others change; a sleeper looks whether its timer has expired; a
+# transmit queue's state is read before a frame is taken, while a driver wakes the queue.
 KERNELS_OWN = (r"KCSAN: data-race in (timekeeping_cycles_to_ns(.*\n)+ ktime_get_mono_fast_ns\+|"
-               r"napi_complete_done / napi_schedule_prep|hrtimer_wakeup / schedule_hrtimeout_range_clock)")
+               r"napi_complete_done / napi_schedule_prep|hrtimer_wakeup / schedule_hrtimeout_range_clock|"
+               r"__qdisc_run / netif_tx_wake_queue)")
 # Lines of one report at most.
 REPORT_LINES = 90
 # What a machine of 2 GiB may hold more of after many rounds: caches of the kernel that nobody empties.

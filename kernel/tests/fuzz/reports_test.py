@@ -81,12 +81,16 @@ def race_of_the_clock():
 
 @test
 def races_on_the_kernels_own():
-    """Nor is one on NAPI's state or a sleeper's timer by the kernel's own two functions, but with a function of ours it is"""
+    """Nor is one on NAPI's or a queue's state or a sleeper's timer by the kernel's own two functions, but with one of ours it is"""
     poll = ["napi_complete_done+0x35/0x225", "cw_node_poll+0x978/0x990 [canwire]"]
     schedule = ["napi_schedule_prep+0x67/0xb6", "cw_node_interrupt+0x49/0x62 [canwire]"]
     expires = ["hrtimer_wakeup+0x23/0x3d", "__hrtimer_run_queues+0x10f/0x1b3"]
     sleeps = ["schedule_hrtimeout_range_clock+0x101/0x16e", "napi_disable+0x8a/0xff", "cw_stop+0x57/0x7d [canwire]"]
+    wakes = ["netif_tx_wake_queue+0x1e/0x48", "cw_node_hand_over+0x584/0xa1a [canwire]"]
+    takes = ["__qdisc_run+0x100/0x867", "qdisc_run+0x15/0x1f"]
     equal("of NAPI", judged(race(schedule, poll)), [(False, False)])
+    equal("of a queue", judged(race(wakes, takes)), [(False, False)])
+    equal("of a queue with ours", judged(race(wakes[1:], takes)), [(True, True)])
     equal("of a sleeper", judged(race(sleeps, expires)), [(False, False)])
     equal("with ours", judged(race(schedule[1:], poll)), [(True, True)])
 
