@@ -5,7 +5,7 @@
  * As long as wires are late, which may be for ever, nothing else would run. So after some frames
  * all wires of a processor leave it to others: for as long as these frames took, repeated
  * until receivers have been handed them, which soft interrupts do before any program runs, and then
- * once more, for programs. Frames keep their times.
+ * to programs, for as long as all that took. Frames keep their times.
  */
 #include <linux/percpu.h>
 
@@ -57,6 +57,7 @@ void cw_rest_after(struct cw_wire *wire, u64 now_ns)
 	late->last = end_ns;
 	if (late->frames < CW_LATE_FRAMES)
 		return;
+	rest->since = end_ns - late->work;
 	rest->length = max_t(u64, late->work, 1);
 	late->frames = 0;
 	late->work = 0;
@@ -80,8 +81,8 @@ static u32 cw_wire_owed(struct cw_wire *wire)
 	return owed;
 }
 
-/* Another rest: the last one when nothing is owed any more, or nothing gets less. */
-static void cw_rest_again(struct cw_wire *wire)
+/* Another rest: the last one, of programs, when nothing is owed any more, or nothing gets less. */
+static void cw_rest_again(struct cw_wire *wire, u64 now_ns)
 {
 	struct cw_rest *rest = &wire->rest;
 	u32 owed = cw_wire_owed(wire);
@@ -93,6 +94,10 @@ static void cw_rest_again(struct cw_wire *wire)
 	else
 		rest->left--;
 	rest->owed = owed;
+	if (!rest->left)
+		rest->length = now_ns - rest->since;
+	rest->until = now_ns + rest->length;
+	cw_rest_until(wire, rest->until);
 }
 
 bool cw_rests(struct cw_wire *wire, u64 now_ns)
@@ -113,8 +118,6 @@ bool cw_rests(struct cw_wire *wire, u64 now_ns)
 		cw_set_timer(wire, now_ns);
 		return true;
 	}
-	cw_rest_again(wire);
-	rest->until = now_ns + rest->length;
-	cw_rest_until(wire, rest->until);
+	cw_rest_again(wire, now_ns);
 	return true;
 }

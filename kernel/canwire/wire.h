@@ -105,7 +105,8 @@ struct cw_fault {
 struct cw_rest {
 	u32 left;	/* rests that may pass without a frame handed over; 0: the last one */
 	u32 owed;	/* frames that were to be handed over when this rest began */
-	u64 length;	/* of each rest; 0: there is none */
+	u64 since;	/* the late frames began */
+	u64 length;	/* of this rest; 0: there is none */
 	u64 until;
 };
 

@@ -147,6 +147,8 @@ static void put(struct message *message, unsigned int number, bool exact)
 	case NUMBER:
 		bytes = attribute->field.bytes;
 		drawn = exact ? attribute->field.values[0] : value_of(worker, &attribute->field);
+		if (number == CANWIRE_A_BITRATE || number == CANWIRE_A_DATA_BITRATE)
+			drawn /= slower;
 		memcpy(value, &drawn, bytes);
 		break;
 	case NOTHING:
