@@ -307,7 +307,7 @@ mod tests {
     fn the_output_of_a_line_can_be_read_while_it_runs() {
         let target = env::temp_dir().join(format!("xtask-logs-{}", std::process::id()));
         let gate = Gate::new(target.clone(), &target, true).unwrap();
-        let script = "echo first; until grep -q first test/logs/long.log; do sleep 0.01; done; echo last";
+        let script = "echo first; until grep -qs first test/logs/long.log; do sleep 0.01; done; echo last";
         let mut line =
             Line::new("long".to_owned(), ["sh", "-c", script].map(str::to_owned).to_vec(), &target);
         line.limit = Duration::from_secs(60);
