@@ -27,16 +27,11 @@ struct cw_late {
 
 static DEFINE_PER_CPU(struct cw_late, cw_late);
 
-static void cw_set_timer(struct cw_wire *wire, u64 ns)
-{
-	hrtimer_start(&wire->timer, ns_to_ktime(ns), HRTIMER_MODE_ABS_HARD);
-}
-
 /* In an interrupt: no other wire of the processor does this meanwhile. */
 static void cw_rest_until(struct cw_wire *wire, u64 until_ns)
 {
 	this_cpu_write(cw_late.until, until_ns);
-	cw_set_timer(wire, until_ns);
+	cw_wire_set_timer(wire, until_ns);
 }
 
 void cw_rest_after(struct cw_wire *wire, u64 now_ns)
@@ -57,8 +52,8 @@ void cw_rest_after(struct cw_wire *wire, u64 now_ns)
 	late->last = end_ns;
 	if (late->frames < CW_LATE_FRAMES)
 		return;
-	rest->since = end_ns - late->work;
 	rest->length = max_t(u64, late->work, 1);
+	rest->taken = 2 * rest->length;
 	late->frames = 0;
 	late->work = 0;
 	rest->left = CW_IDLE_RESTS_MAX;
@@ -94,8 +89,10 @@ static void cw_rest_again(struct cw_wire *wire, u64 now_ns)
 	else
 		rest->left--;
 	rest->owed = owed;
-	if (!rest->left)
-		rest->length = now_ns - rest->since;
+	if (rest->left)
+		rest->taken += rest->length;
+	else
+		rest->length = rest->taken;
 	rest->until = now_ns + rest->length;
 	cw_rest_until(wire, rest->until);
 }
@@ -115,7 +112,7 @@ bool cw_rests(struct cw_wire *wire, u64 now_ns)
 	if (!rest->left || cw_to_ns(wire->now.end) > rest->until) {
 		/* The others' turn, whose timers are set to the end of the rest, comes first. */
 		rest->length = 0;
-		cw_set_timer(wire, now_ns);
+		cw_wire_set_timer(wire, now_ns);
 		return true;
 	}
 	cw_rest_again(wire, now_ns);

@@ -178,7 +178,7 @@ static void cw_attempt_start(struct cw_wire *wire, struct cw_attempt *a)
 	a->data = length->data;
 	a->end = a->sof + cw_halves(a->port, a->nominal, a->data);
 	cw_faults_foresee(wire, a);
-	hrtimer_start(&wire->timer, ns_to_ktime(cw_to_ns(a->end)), HRTIMER_MODE_ABS_HARD);
+	cw_wire_set_timer(wire, cw_to_ns(a->end));
 }
 
 /* Arbitration: the first controller that is ready from @earliest on; among several the lowest
@@ -292,7 +292,7 @@ static void cw_attempt_break_off(struct cw_wire *wire, struct cw_attempt *a, u64
 	a->first = 0;
 	a->injected = false;
 	a->port = NULL;
-	hrtimer_start(&wire->timer, ns_to_ktime(cw_to_ns(a->end)), HRTIMER_MODE_ABS_HARD);
+	cw_wire_set_timer(wire, cw_to_ns(a->end));
 }
 
 void cw_wire_leave(struct cw_wire *wire, struct cw_port *port, u64 now_ns)
@@ -321,7 +321,7 @@ void cw_wire_leave(struct cw_wire *wire, struct cw_port *port, u64 now_ns)
 		/* The controller that leaves was the last one to acknowledge. */
 		cw_faults_cut(a, a->port, CANWIRE_ERROR_ACK,
 			      a->nominal + a->data - (CW_END_BITS - 2), 0);
-		hrtimer_start(&wire->timer, ns_to_ktime(cw_to_ns(a->end)), HRTIMER_MODE_ABS_HARD);
+		cw_wire_set_timer(wire, cw_to_ns(a->end));
 	}
 }
 
@@ -459,8 +459,8 @@ static enum hrtimer_restart cw_wire_timer(struct hrtimer *timer)
 	raw_spin_lock(&wire->lock);
 	/*
 	 * It may have been set anew between its expiry and the lock, and then expires again. It is
-	 * always set by hrtimer_start() under the lock and never restarted by its answer, because
-	 * the two together would corrupt it.
+	 * always set by cw_wire_set_timer() under the lock and never restarted by its answer,
+	 * because the two together would corrupt it.
 	 */
 	if (wire->now.buffer && now_ns >= cw_to_ns(wire->now.end) && !cw_rests(wire, now_ns)) {
 		cw_attempt_end(wire, &wire->now, now_ns);

@@ -105,8 +105,8 @@ struct cw_fault {
 struct cw_rest {
 	u32 left;	/* rests that may pass without a frame handed over; 0: the last one */
 	u32 owed;	/* frames that were to be handed over when this rest began */
-	u64 since;	/* the late frames began */
 	u64 length;	/* of this rest; 0: there is none */
+	u64 taken;	/* by the late frames and by rests until this one */
 	u64 until;
 };
 
@@ -184,6 +184,11 @@ static inline bool cw_is_passive(const struct cw_port *port)
 }
 
 u64 cw_random(u64 *state);
+
+static inline void cw_wire_set_timer(struct cw_wire *wire, u64 ns)
+{
+	hrtimer_start(&wire->timer, ns_to_ktime(ns), HRTIMER_MODE_ABS_HARD);
+}
 
 /* rest.c: what late wires leave to others. */
 

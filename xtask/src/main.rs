@@ -24,7 +24,7 @@ mod summary;
 mod table;
 
 use std::{
-    collections::{BTreeSet, HashMap, hash_map::Entry},
+    collections::{BTreeSet, HashMap},
     env, fs,
     io::Write,
     path::{Path, PathBuf},
@@ -250,17 +250,13 @@ impl Gate {
         let mut durations = self.durations();
         let log = |id: &str| self.state.join("logs").join(file_name(id) + ".log");
         // A long line's output can be read while it runs.
-        let mut logs = HashMap::<usize, fs::File>::new();
+        let mut logs = HashMap::<usize, Option<fs::File>>::new();
         let output = |number: usize, text: &str| {
             if streams {
                 println!("{text}");
             }
-            if let Entry::Vacant(place) = logs.entry(number)
-                && let Ok(file) = fs::File::create(log(&lines[number].id))
-            {
-                place.insert(file);
-            }
-            if let Some(file) = logs.get_mut(&number) {
+            let file = logs.entry(number).or_insert_with(|| fs::File::create(log(&lines[number].id)).ok());
+            if let Some(file) = file {
                 writeln!(file, "{text}").ok();
             }
         };
