@@ -27,11 +27,19 @@ struct cw_late {
 
 static DEFINE_PER_CPU(struct cw_late, cw_late);
 
-/* In an interrupt: no other wire of the processor does this meanwhile. */
-static void cw_rest_until(struct cw_wire *wire, u64 until_ns)
+/*
+ * All wires rest for rest->length. In an interrupt: no other wire of the processor does this
+ * meanwhile. A frame that ends later, because its wire slips, prolongs only that wire's rest: the
+ * timer does nothing before a frame's end.
+ */
+static void cw_rest_from(struct cw_wire *wire, u64 now_ns)
 {
-	this_cpu_write(cw_late.until, until_ns);
-	cw_wire_set_timer(wire, until_ns);
+	struct cw_rest *rest = &wire->rest;
+	u64 until = now_ns + rest->length;
+
+	this_cpu_write(cw_late.until, until);
+	rest->until = max(until, cw_to_ns(wire->now.end));
+	cw_wire_set_timer(wire, rest->until);
 }
 
 void cw_rest_after(struct cw_wire *wire, u64 now_ns)
@@ -58,8 +66,7 @@ void cw_rest_after(struct cw_wire *wire, u64 now_ns)
 	late->work = 0;
 	rest->left = CW_IDLE_RESTS_MAX;
 	rest->owed = U32_MAX;
-	rest->until = end_ns + rest->length;
-	cw_rest_until(wire, rest->until);
+	cw_rest_from(wire, end_ns);
 }
 
 /* Frames that receivers have got from the wire and that have not yet been handed over. */
@@ -93,8 +100,7 @@ static void cw_rest_again(struct cw_wire *wire, u64 now_ns)
 		rest->taken += rest->length;
 	else
 		rest->length = rest->taken;
-	rest->until = now_ns + rest->length;
-	cw_rest_until(wire, rest->until);
+	cw_rest_from(wire, now_ns);
 }
 
 bool cw_rests(struct cw_wire *wire, u64 now_ns)
@@ -106,7 +112,7 @@ bool cw_rests(struct cw_wire *wire, u64 now_ns)
 		return false;
 	/* A frame may have set the timer meanwhile: to its end, before the rest's. */
 	if (now_ns < max(until, rest->until)) {
-		cw_rest_until(wire, max(until, rest->until));
+		cw_wire_set_timer(wire, max(until, rest->until));
 		return true;
 	}
 	if (!rest->left || cw_to_ns(wire->now.end) > rest->until) {

@@ -140,7 +140,7 @@ fuzz() {
 	local nth= slower=1
 	[ "$line" != ubsan ] || nth=fail_nth=1
 	# One processor would have time for nothing but the frames of buses at usual rates: 0.1 ms for each receiver with KASAN.
-	# Divided by 128, programs make 10 to 100 calls a second; by 16, they had no turn until the memory was full of frames.
+	# Divided by 128, programs make 190 calls a second.
 	[ "$cpus" != 1 ] || slower=128
 	"$tests/fuzz/run.sh" "$cache/$line" line="$line" cpus="$cpus" seconds="$1" patience=600 slower=$slower \
 		seed="${SEED:-2014}" $nth

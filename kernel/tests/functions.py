@@ -957,6 +957,23 @@ def catching_up_together():
 
 
 @test
+def slipping_together():
+    """Wires that slip rest as well, and go on"""
+    wire, buses, count = Wire(), "ABCDEFGH", 500
+    for bus in buses:
+        nodes(*[f"{bus}{n}" for n in range(8)], bus=bus, bitrate=8000000)
+    for bus in buses:
+        wire.start(bus, frame(0x100), COUNT=count)
+    for bus in buses:
+        wire.wait_for_source(bus, 300)
+        equal(f"frames of {bus}", wire.bus(bus)["frames"], count)
+    slips = sum(wire.bus(bus)["slips"] for bus in buses)
+    if guest.clock_is_virtual():
+        between("slips", count, slips, len(buses) * count)
+    return f"{slips} slips"
+
+
+@test
 def removal():
     """Nodes and the module go and come under traffic from senders, source, babble and readers"""
     wire = nodes("w0", "w1", "w2")

@@ -32,9 +32,9 @@ static void fill_entries(struct worker *worker, void *buffer, size_t bytes)
 }
 
 static const struct field timing_fields[] = {
-	FIELD(struct canchar_timing, bitrate, 1000000, 0, 500000, 125000, 20000, 5000, 1),
+	FIELD_OF(BIT_RATE, struct canchar_timing, bitrate, 1000000, 0, 500000, 125000, 20000, 5000, 1),
 	FIELD(struct canchar_timing, sample_point, 0, 875, 500, 1000),
-	FIELD(struct canchar_timing, brp, 0, 1, 2, 64, 65),
+	FIELD_OF(PRESCALER, struct canchar_timing, brp, 0, 1, 2, 64, 65),
 	FIELD(struct canchar_timing, tseg1, 0, 1, 4, 16, 17),
 	FIELD(struct canchar_timing, tseg2, 0, 1, 2, 8, 9),
 	FIELD(struct canchar_timing, sjw, 0, 1, 4, 5),

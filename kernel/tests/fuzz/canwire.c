@@ -23,6 +23,7 @@ struct attribute {
 };
 
 #define NUM(type, ...) { NUMBER, { 0, sizeof(type), VALUES(__VA_ARGS__) } }
+#define RATE(...) { NUMBER, { 0, sizeof(uint32_t), VALUES_OF(BIT_RATE, __VA_ARGS__) } }
 #define IS(content) { content, {} }
 #define MS_NS	1000000ULL
 #define HOUR_NS	3600000000000ULL
@@ -41,8 +42,8 @@ static const struct attribute attributes[__CANWIRE_A_MAX] = {
 	[CANWIRE_A_NODE_STATS] = IS(NOTHING),
 	[CANWIRE_A_NODES] = NUM(uint32_t, 1),
 	[CANWIRE_A_SLIP_NS] = NUM(uint64_t, 0, 1, MS_NS, HOUR_NS, UINT64_MAX),
-	[CANWIRE_A_BITRATE] = NUM(uint32_t, 1000000, 0, 125000, 20000, 8000000, 1),
-	[CANWIRE_A_DATA_BITRATE] = NUM(uint32_t, 4000000, 0, 1000000, 8000000, 1),
+	[CANWIRE_A_BITRATE] = RATE(1000000, 0, 125000, 20000, 8000000, 1),
+	[CANWIRE_A_DATA_BITRATE] = RATE(4000000, 0, 1000000, 8000000, 1),
 	[CANWIRE_A_BUS_STATS] = IS(NOTHING),
 	[CANWIRE_A_SOURCE_STATS] = IS(NOTHING),
 	[CANWIRE_A_TAP_SIZE] = NUM(uint32_t, 4096),
@@ -146,9 +147,7 @@ static void put(struct message *message, unsigned int number, bool exact)
 		break;
 	case NUMBER:
 		bytes = attribute->field.bytes;
-		drawn = exact ? attribute->field.values[0] : value_of(worker, &attribute->field);
-		if (number == CANWIRE_A_BITRATE || number == CANWIRE_A_DATA_BITRATE)
-			drawn /= slower;
+		drawn = exact ? valid_value(&attribute->field) : value_of(worker, &attribute->field);
 		memcpy(value, &drawn, bytes);
 		break;
 	case NOTHING:

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -78,9 +79,16 @@ static long set_attribute(struct worker *worker, const struct row *row)
 		"error-warning", "error-passive", "bus-off", "", "-1",
 	};
 	unsigned int device = below(worker, 6), name = below(worker, sizeof(names) / sizeof(*names));
+	const char *text = texts[below(worker, sizeof(texts) / sizeof(*texts))];
+	unsigned long number = strtoul(text, NULL, 10);
+	char rate[24];
 
 	(void)row;
-	return set_one(device, names[name], texts[below(worker, sizeof(texts) / sizeof(*texts))]);
+	if (!strcmp(names[name], "bitrate") && number) {
+		snprintf(rate, sizeof(rate), "%llu", (unsigned long long)slowed_rate(number));
+		text = rate;
+	}
+	return set_one(device, names[name], text);
 }
 
 static long read_attribute(struct worker *worker, const struct row *row)

@@ -8,6 +8,9 @@
 
 #include "fuzz.h"
 
+/* The highest bit rate that a device takes. */
+#define RATE_MAX	8000000
+
 /* splitmix64 (Steele, Lea, Flood 2014): every seed is a good one. */
 static uint64_t next(uint64_t *state)
 {
@@ -70,7 +73,31 @@ static bool is_careful(const struct worker *worker)
 	return worker->draws.seed >> 62;
 }
 
-uint64_t value_of(struct worker *worker, const struct field *field)
+/* What is refused stays so. */
+uint64_t slowed_rate(uint64_t bitrate)
+{
+	return bitrate > RATE_MAX ? bitrate : bitrate / slower;
+}
+
+static uint64_t slowed(const struct field *field, uint64_t value)
+{
+	switch (field->speed) {
+	case BIT_RATE:
+		return slowed_rate(value);
+	case PRESCALER:
+		return value * slower;
+	case NO_SPEED:
+		break;
+	}
+	return value;
+}
+
+uint64_t valid_value(const struct field *field)
+{
+	return slowed(field, field->values[0]);
+}
+
+static uint64_t drawn_value(struct worker *worker, const struct field *field)
 {
 	uint64_t how = is_careful(worker) ? 3 + below(worker, 8) : below(worker, 16);
 
@@ -81,6 +108,11 @@ uint64_t value_of(struct worker *worker, const struct field *field)
 	if (how == 2)
 		return field->values[below(worker, field->count)] - 1;
 	return how < 8 ? field->values[0] : field->values[below(worker, field->count)];
+}
+
+uint64_t value_of(struct worker *worker, const struct field *field)
+{
+	return slowed(field, drawn_value(worker, field));
 }
 
 void fill_bytes(struct worker *worker, void *buffer, size_t bytes)
@@ -112,6 +144,8 @@ void fill_structure(struct worker *worker, void *to, size_t bytes, const struct 
 		    unsigned int count)
 {
 	memset(to, 0, bytes);
+	if (one_in(worker, 8))		/* reserved fields, too */
+		((uint8_t *)to)[below(worker, bytes ? bytes : 1)] ^= 1 << below(worker, 8);
 	for (unsigned int i = 0; i < count; i++) {
 		const struct field *field = &fields[i];
 
@@ -122,8 +156,6 @@ void fill_structure(struct worker *worker, void *to, size_t bytes, const struct 
 		else
 			store(to, field, any_value(worker, 8));
 	}
-	if (one_in(worker, 24))		/* reserved fields, too */
-		((uint8_t *)to)[below(worker, bytes ? bytes : 1)] ^= 1 << below(worker, 8);
 }
 
 void fill_valid(struct worker *worker, void *to, size_t bytes, const struct field *fields,
@@ -132,7 +164,7 @@ void fill_valid(struct worker *worker, void *to, size_t bytes, const struct fiel
 	memset(to, 0, bytes);
 	for (unsigned int i = 0; i < count; i++)
 		store(to, &fields[i], fields[i].fill ? pointed(worker, &fields[i]) :
-						       fields[i].values[0]);
+						       valid_value(&fields[i]));
 }
 
 void *place_for(struct worker *worker, size_t bytes)
@@ -159,9 +191,9 @@ void fill_can_frame(struct worker *worker, void *buffer, size_t bytes)
 	static const uint64_t flags[] = { 0, CANFD_FDF, CANFD_FDF | CANFD_BRS, CANFD_BRS,
 					  CANFD_FDF | CANFD_BRS | CANFD_ESI, 0x80, 0xff };
 	const struct field fields[] = {
-		{ 0, 4, 8, NULL, ids },
-		{ 4, 1, 13, NULL, lens },
-		{ 5, 1, 7, NULL, flags },
+		{ 0, 4, 8, NO_SPEED, NULL, ids },
+		{ 4, 1, 13, NO_SPEED, NULL, lens },
+		{ 5, 1, 7, NO_SPEED, NULL, flags },
 	};
 	bool fd = bytes >= CANFD_MTU && one_in(worker, 2);
 	uint32_t id = one_in(worker, 2) ? below(worker, 0x800) :

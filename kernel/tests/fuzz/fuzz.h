@@ -76,21 +76,27 @@ struct table {
 /* The kinds of files that threads of a process share. */
 enum kind { CANCHAR, CANPROBE, CANBARE, TAP, EPOLL, PACKET, RAW, KINDS };
 
+/* What --slower does with a value: bit rates are divided, prescalers of a clock multiplied. */
+enum speed { NO_SPEED, BIT_RATE, PRESCALER };
+
 /* An interval, a list, or a pointer: what a field of a structure may be. */
 struct field {
 	uint16_t at, bytes;
 	uint16_t count;
+	enum speed speed;
 	/* Fills what the field points to. */
 	void (*fill)(struct worker *worker, void *buffer, size_t bytes);
 	const uint64_t *values;		/* the first: one with which the call does something */
 };
 
-#define VALUES(...) sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t), NULL, \
+#define VALUES_OF(speed, ...) sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t), speed, NULL, \
 	(const uint64_t[]){ __VA_ARGS__ }
-#define FIELD(type, member, ...) \
-	{ offsetof(type, member), sizeof(((type *)NULL)->member), VALUES(__VA_ARGS__) }
+#define VALUES(...) VALUES_OF(NO_SPEED, __VA_ARGS__)
+#define FIELD_OF(speed, type, member, ...) \
+	{ offsetof(type, member), sizeof(((type *)NULL)->member), VALUES_OF(speed, __VA_ARGS__) }
+#define FIELD(type, member, ...) FIELD_OF(NO_SPEED, type, member, __VA_ARGS__)
 #define POINTER(type, member, fill) \
-	{ offsetof(type, member), sizeof(((type *)NULL)->member), 0, fill, NULL }
+	{ offsetof(type, member), sizeof(((type *)NULL)->member), 0, NO_SPEED, fill, NULL }
 
 struct request {
 	unsigned long number;
@@ -114,6 +120,8 @@ uint64_t below(struct worker *worker, uint64_t below);
 bool one_in(struct worker *worker, uint64_t chances);
 uint64_t any_value(struct worker *worker, unsigned int bytes);
 uint64_t value_of(struct worker *worker, const struct field *field);
+/* The first one. */
+uint64_t valid_value(const struct field *field);
 void fill_bytes(struct worker *worker, void *buffer, size_t bytes);
 void fill_structure(struct worker *worker, void *to, size_t bytes, const struct field *fields,
 		    unsigned int count);
@@ -200,8 +208,9 @@ extern struct shared {
 /* --failslab: callers' allocations fail now and then. */
 extern bool failslab;
 
-/* --slower: bit rates are divided by this. */
+/* --slower: bit rates are divided by this, so that a slow machine has time for programs beside the frames. */
 extern uint32_t slower;
+uint64_t slowed_rate(uint64_t bitrate);
 
 /* With the patches of kernel/upstream: debug_kernel.sh names its kernels so. */
 extern bool kernel_is_mended;

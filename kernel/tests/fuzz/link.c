@@ -68,22 +68,23 @@ static long set_flags(struct worker *worker, int index, unsigned int flags)
 	return message_send(&message, NETLINK_ROUTE);
 }
 
-#define FIELD_OF(type, ...) { 0, sizeof(type), VALUES(__VA_ARGS__) }
+#define U32_OF(speed, ...) { 0, sizeof(uint32_t), VALUES_OF(speed, __VA_ARGS__) }
 
-static const struct field bitrates = FIELD_OF(uint32_t, 1000000, 500000, 125000, 20000, 8000000, 1);
-static const struct field data_bitrates = FIELD_OF(uint32_t, 4000000, 1000000, 8000000, 1);
-static const struct field quanta = FIELD_OF(uint32_t, 0, 1, 2, 8, 128, 256);
+static const struct field bitrates = U32_OF(BIT_RATE, 1000000, 500000, 125000, 20000, 8000000, 1);
+static const struct field data_bitrates = U32_OF(BIT_RATE, 4000000, 1000000, 8000000, 1);
+static const struct field prescalers = U32_OF(PRESCALER, 0, 1, 2, 8, 128, 256);
+static const struct field quanta = U32_OF(NO_SPEED, 0, 1, 2, 8, 128, 256);
 static const struct field modes =
-	FIELD_OF(uint32_t, 0, CAN_CTRLMODE_LOOPBACK, CAN_CTRLMODE_LISTENONLY, CAN_CTRLMODE_ONE_SHOT,
-		 CAN_CTRLMODE_BERR_REPORTING, CAN_CTRLMODE_FD, CAN_CTRLMODE_PRESUME_ACK,
-		 CAN_CTRLMODE_CC_LEN8_DLC, CAN_CTRLMODE_FD_NON_ISO, CAN_CTRLMODE_3_SAMPLES);
-static const struct field restarts = FIELD_OF(uint32_t, 10, 0, 1, 100, 0xffffffff);
-static const struct field mtus = FIELD_OF(uint32_t, CAN_MTU, CANFD_MTU, 2060, 0, 0xffffffff);
+	U32_OF(NO_SPEED, 0, CAN_CTRLMODE_LOOPBACK, CAN_CTRLMODE_LISTENONLY, CAN_CTRLMODE_ONE_SHOT,
+	       CAN_CTRLMODE_BERR_REPORTING, CAN_CTRLMODE_FD, CAN_CTRLMODE_PRESUME_ACK,
+	       CAN_CTRLMODE_CC_LEN8_DLC, CAN_CTRLMODE_FD_NON_ISO, CAN_CTRLMODE_3_SAMPLES);
+static const struct field restarts = U32_OF(NO_SPEED, 10, 0, 1, 100, 0xffffffff);
+static const struct field mtus = U32_OF(NO_SPEED, CAN_MTU, CANFD_MTU, 2060, 0, 0xffffffff);
 
 /* Not what the kernel divides by 0 for (docs/upstream.md): a multiple of 2^22 times the quanta of a bit, in 32 bits. */
 static uint32_t bitrate_of(struct worker *worker, const struct field *rates)
 {
-	uint32_t bitrate = value_of(worker, rates) / slower;
+	uint32_t bitrate = value_of(worker, rates);
 
 	return !kernel_is_mended && bitrate && !(bitrate & 0x3fffff) ? bitrate | 1 : bitrate;
 }
@@ -95,8 +96,8 @@ static void put_timing(struct message *message, uint16_t type, const struct fiel
 
 	if (one_in(worker, 6)) {
 		timing.bitrate = 0;
-		timing.tq = any_value(worker, 4);
-		timing.brp = value_of(worker, &quanta);
+		timing.tq = any_value(worker, 4) * slower;
+		timing.brp = value_of(worker, &prescalers);
 		timing.prop_seg = value_of(worker, &quanta);
 		timing.phase_seg1 = value_of(worker, &quanta);
 		timing.phase_seg2 = value_of(worker, &quanta);

@@ -277,7 +277,7 @@ static long before_command(const struct step *step)
 {
 	(void)step;
 	netlink_command(&worker, CANWIRE_CMD_NODE_ADD);
-	return link_up(&worker, "fz0", 1000000, true);
+	return link_up(&worker, "fz0", slowed_rate(1000000), true);
 }
 
 static long before_source_stop(const struct step *step)
@@ -296,7 +296,7 @@ static void after_command(const struct step *step)
 static long do_link_up(const struct step *step)
 {
 	(void)step;
-	return link_up(&worker, "fz0", 500000, true);
+	return link_up(&worker, "fz0", slowed_rate(500000), true);
 }
 
 static long before_link_up(const struct step *step)

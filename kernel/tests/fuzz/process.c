@@ -169,9 +169,9 @@ static void set_up_process(unsigned int process)
 		perror("fuzz: unshare");
 	if (process == 0 && make_scratch(worker)) {
 		draws_begin(&worker->draws, worker->seed);
-		link_up(worker, "wcan0", 1000000, false);
-		link_up(worker, "wcan1", 1000000, false);
-		link_up(worker, "wcan2", 1000000, false);
+		link_up(worker, "wcan0", slowed_rate(1000000), false);
+		link_up(worker, "wcan1", slowed_rate(1000000), false);
+		link_up(worker, "wcan2", slowed_rate(1000000), false);
 	}
 }
 

@@ -42,7 +42,8 @@ static void fill_slot(struct worker *worker, char *slot, size_t usual)
 	static const uint64_t states[] = { TP_STATUS_SEND_REQUEST, TP_STATUS_AVAILABLE, TP_STATUS_SENDING,
 					   TP_STATUS_WRONG_FORMAT, 0xffffffff };
 	static const uint64_t lens[] = { CAN_MTU, CANFD_MTU, 0, 1, 15, 17, 71, 73, SLOT_BYTES, 0xffffffff };
-	const struct field state = { 0, 4, 5, NULL, states }, len = { 0, 4, 10, NULL, lens };
+	const struct field state = { 0, 4, 5, NO_SPEED, NULL, states };
+	const struct field len = { 0, 4, 10, NO_SPEED, NULL, lens };
 	struct tpacket2_hdr *header = (void *)slot;
 
 	fill_can_frame(worker, slot + DATA_AT, usual);
