@@ -38,8 +38,8 @@ const CANFD_MTU: u32 = canter_io::frame::CANFD_MTU as u32;
 /// A change of the interfaces that the source of frames must follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// This interface is to be received from now on.
-    Found(Box<Interface>),
+    /// This interface is to be received from now on; `told` is what the user is told when it is.
+    Found { interface: Box<Interface>, told: Option<String> },
     /// The interface with this index, of the bus at this position, no longer exists.
     Gone { index: u32, place: usize },
     /// The interface with this index exists and is not to be recorded.
@@ -229,8 +229,8 @@ impl<'a> Buses<'a> {
         };
         self.attach(place, interface.clone(), counters, span);
         let how = if place == before { "found" } else { "appeared again" };
-        self.live.log(format!("{}: {how}", self.list[place].name));
-        self.news.push(News::Found(Box::new(interface)));
+        let told = Some(format!("{}: {how}", self.list[place].name));
+        self.news.push(News::Found { interface: Box::new(interface), told });
     }
 
     fn rate(&self, interface: &Interface) -> Option<BitRate> {
@@ -445,7 +445,7 @@ impl<'a> Buses<'a> {
             self.list.iter().enumerate().filter(|(_, bus)| bus.is_present() && !bus.is_device())
         {
             self.news.push(News::Gone { index: bus.interface.index, place });
-            self.news.push(News::Found(Box::new(bus.interface.clone())));
+            self.news.push(News::Found { interface: Box::new(bus.interface.clone()), told: None });
         }
         existing.into_iter().for_each(|interface| self.note_present(interface, None));
     }

@@ -43,13 +43,13 @@ impl Ring {
                 self.left_out.push(*index);
                 self.update_filter();
             }
-            News::Found(interface) if self.left_out.contains(&interface.index) => {
+            News::Found { interface, .. } if self.left_out.contains(&interface.index) => {
                 self.left_out.retain(|index| *index != interface.index);
                 self.update_filter();
             }
             _ => {}
         }
-        let is_second = |index| matches!(news, News::Found(interface) if interface.index != index);
+        let is_second = |index| matches!(news, News::Found { interface, .. } if interface.index != index);
         let is_removed = |index| self.packets.bound_interface().ok() != Some(Some(index));
         if self.bound.is_some_and(|index| is_second(index) || is_removed(index))
             && let Err(error) = self.receive_from_all()

@@ -99,23 +99,31 @@ impl Source {
         matches!(&self.network, Some(Network::Ring(ring)) if ring.is_shared)
     }
 
-    /// Follows an interface that appeared or disappeared.
+    /// Follows an interface that appeared or disappeared, and tells of the first when it is received.
     pub fn follow(&mut self, news: &News, keeper: &mut Keeper<'_>, live: &Live) {
+        match (self.try_to_follow(news, keeper, live), news) {
+            (Err(error), _) => live.alarm(format!("{error}; the interface is not recorded")),
+            (Ok(()), News::Found { told: Some(told), .. }) => live.log(told.clone()),
+            (Ok(()), _) => {}
+        }
+    }
+
+    fn try_to_follow(&mut self, news: &News, keeper: &mut Keeper<'_>, live: &Live) -> Result<()> {
         match news {
-            News::Found(interface) if interface.carrier.access == Access::File => {
-                if let Err(error) = self.devices.add(interface) {
-                    live.alarm(format!("{error}; the interface is not recorded"));
-                }
+            News::Found { interface, .. } if interface.carrier.access == Access::File => {
+                self.devices.add(interface)?;
             }
             News::Gone { index, place } if self.devices.is_open(*index) => {
                 keeper.buses.list[*place].own_lost += self.devices.drops(*index).unwrap_or_default();
                 self.devices.remove(*index);
             }
             _ => {
-                let direction = self.direction;
-                self.network.iter_mut().for_each(|network| network.follow(news, keeper, direction, live));
+                if let Some(network) = &mut self.network {
+                    network.follow(news, keeper, self.direction, live)?;
+                }
             }
         }
+        Ok(())
     }
 
     /// Looks for devices that appeared or disappeared, since the kernel does not report them.
@@ -279,14 +287,10 @@ impl Network {
         }
     }
 
-    fn follow(&mut self, news: &News, keeper: &mut Keeper<'_>, direction: bool, live: &Live) {
+    fn follow(&mut self, news: &News, keeper: &mut Keeper<'_>, direction: bool, live: &Live) -> Result<()> {
         match (self, news) {
             (Self::Ring(ring), news) => ring.follow(news, live),
-            (Self::Sockets { sockets, .. }, News::Found(interface)) => {
-                if let Err(error) = sockets.add(interface) {
-                    live.alarm(format!("{error}; the interface is not recorded"));
-                }
-            }
+            (Self::Sockets { sockets, .. }, News::Found { interface, .. }) => sockets.add(interface)?,
             (Self::Sockets { .. }, News::Unwanted { .. }) => {}
             (Self::Sockets { sockets, .. }, News::Gone { index, place }) => {
                 let left = sockets.empty(*index, |records| keep_noted(keeper, records, direction));
@@ -297,6 +301,7 @@ impl Network {
                 sockets.remove(*index);
             }
         }
+        Ok(())
     }
 
     fn complete_until_ns(&self) -> u64 {
