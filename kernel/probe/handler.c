@@ -2,7 +2,8 @@
 /*
  * How long the handler of one interrupt line runs, by the kernel's tracepoints around
  * every handler: stamps are taken directly before and after it. Handlers that return IRQ_NONE (the
- * line is shared) and the instrument's handler do not count.
+ * line is shared) and the instrument's handler do not count, nor what only wakes a thread, which on
+ * PREEMPT_RT the kernel does for each driver of the line: no tracepoint shows the thread's handler.
  */
 
 #include <linux/interrupt.h>
@@ -29,7 +30,8 @@ static void canprobe_handler_ended(void *data, int irq, struct irqaction *action
 	struct canprobe_record record = { .side = CANPROBE_HANDLER };
 	u64 ran_ns;
 
-	if (irq != probe->watched || answer == IRQ_NONE || action->dev_id == probe)
+	if (irq != probe->watched || answer == IRQ_NONE || answer == IRQ_WAKE_THREAD ||
+	    action->dev_id == probe)
 		return;
 	if (!probe->handler_began_ns)
 		return;	/* it ran when the watch began */

@@ -106,9 +106,9 @@ struct canprobe_state {
 #define CANPROBE_FLOOR		_IO(CANPROBE_IOC, 0x23)
 /*
  * Records how long the handlers of this interrupt line run, except those of canprobe and those that
- * return IRQ_NONE; 0: stops recording. EINVAL: a line of more than INT_MAX, or one that each
- * processor has for itself (a local timer's), whose handlers run at the same time. EOPNOTSUPP: a
- * kernel without tracepoints.
+ * return IRQ_NONE or only wake a thread; 0: stops recording. EINVAL: a line of more than INT_MAX,
+ * or one that each processor has for itself (a local timer's), whose handlers run at the same time.
+ * EOPNOTSUPP: a kernel without tracepoints.
  */
 #define CANPROBE_WATCH		_IOW(CANPROBE_IOC, 0x24, __u32)
 

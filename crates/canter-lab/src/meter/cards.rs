@@ -259,7 +259,9 @@ impl Instrument for Cards {
             series.latency_ns =
                 open.handler.as_ref().filter(|ran| ran.count() > 0).map(Histogram::to_latency);
             if series.latency_ns.is_none() {
-                series.unavailable = format!("{card}: its interrupt handler never ran");
+                series.unavailable = format!(
+                    "{card}: its interrupt handler never ran in the interrupt itself (in a thread, as on PREEMPT_RT, it is not seen)"
+                );
             }
             return Ok(());
         }

@@ -580,18 +580,19 @@ fn how_long_a_handler_runs_is_told_of_each_driver_and_of_none_that_never_runs() 
         series
     };
     let ran = |one: &Value, what: &str| one["latency_ns"][what].as_u64();
-    let series = handler("input");
-    let [socket, device] = &series[..] else { panic!("two methods: {series:?}") };
-    assert_eq!((ran(socket, "count"), ran(device, "count")), (Some(20), Some(20)), "an interrupt a frame");
-    assert!(ran(socket, "min") > Some(100), "{socket}");
-    assert!(ran(device, "min") > Some(100), "{device}");
+    let never_ran = |one: &Value| {
+        ran(one, "count").is_none() && one["unavailable"].as_str().unwrap().contains("never ran")
+    };
+    let ran_each_time = |one: &Value| ran(one, "count") == Some(20) && ran(one, "min") > Some(100);
+    // The kernel's driver has a thread there, and what wakes it is not its handler; canchar's card has none.
+    let realtime = fs::read_to_string("/proc/version").unwrap().contains("PREEMPT_RT");
+    let [socket, device] = &handler("input")[..] else { panic!("two methods") };
+    assert!(if realtime { never_ran(socket) } else { ran_each_time(socket) }, "{socket}");
+    assert!(ran_each_time(device), "an interrupt a frame: {device}");
     // Nothing waits behind these frames, so canchar does not ask to hear that they have left.
     let [socket, device] = &handler("output")[..] else { panic!("two methods") };
-    assert_eq!(ran(socket, "count"), Some(20), "{socket}");
-    assert_eq!(
-        (ran(device, "count"), device["unavailable"].as_str().unwrap().contains("never ran")),
-        (None, true)
-    );
+    assert!(if realtime { never_ran(socket) } else { ran_each_time(socket) }, "{socket}");
+    assert!(never_ran(device), "{device}");
 }
 
 #[test]
