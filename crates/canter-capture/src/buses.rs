@@ -38,7 +38,7 @@ const CANFD_MTU: u32 = canter_io::frame::CANFD_MTU as u32;
 /// A change of the interfaces that the source of frames must follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// This interface is to be received from now on; `told`: what the user is told when it is.
+    /// This interface is to be received from now on. The source prints `told` when it receives from it.
     Found { interface: Box<Interface>, told: Option<String> },
     /// The interface with this index, of the bus at this position, no longer exists.
     Gone { index: u32, place: usize },
@@ -230,7 +230,8 @@ impl<'a> Buses<'a> {
         self.attach(place, interface.clone(), counters, span);
         let how = if place == before { "found" } else { "appeared again" };
         let text = format!("{}: {how}", self.list[place].name);
-        // A device is received when its file is open; the ring's frames come already, and reports that follow are told next.
+        // Frames of a device are lost until the source has opened its file, so the source prints the text after that. Of a
+        // network interface it is printed now, before the reports that come after this one.
         let told = if is_device(&interface) {
             Some(text)
         } else {

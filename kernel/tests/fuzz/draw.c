@@ -140,12 +140,22 @@ static uint64_t pointed(struct worker *worker, const struct field *field)
 	return (uint64_t)(uintptr_t)at;
 }
 
+/* Of reserved fields, too; of a bit rate only if it need not be slow. */
+static void flip_a_bit(struct worker *worker, uint8_t *to, size_t bytes, const struct field *fields,
+		       unsigned int count)
+{
+	size_t at = below(worker, bytes ? bytes : 1);
+
+	for (unsigned int i = 0; i < count; i++)
+		if (slower > 1 && fields[i].speed != NO_SPEED && at - fields[i].at < fields[i].bytes)
+			return;
+	to[at] ^= 1 << below(worker, 8);
+}
+
 void fill_structure(struct worker *worker, void *to, size_t bytes, const struct field *fields,
 		    unsigned int count)
 {
 	memset(to, 0, bytes);
-	if (one_in(worker, 8))		/* reserved fields, too */
-		((uint8_t *)to)[below(worker, bytes ? bytes : 1)] ^= 1 << below(worker, 8);
 	for (unsigned int i = 0; i < count; i++) {
 		const struct field *field = &fields[i];
 
@@ -156,6 +166,8 @@ void fill_structure(struct worker *worker, void *to, size_t bytes, const struct 
 		else
 			store(to, field, any_value(worker, 8));
 	}
+	if (one_in(worker, 24))
+		flip_a_bit(worker, to, bytes, fields, count);
 }
 
 void fill_valid(struct worker *worker, void *to, size_t bytes, const struct field *fields,
