@@ -88,19 +88,23 @@ build_kernel() {
 	echo "$key" >"$tree/key"
 }
 
-# What a part depends on; empty outside of a checkout: then nothing is remembered.
+# sources PATHS: what a part depends on: modules, programs and scripts, and the tests that are its own. Empty outside of a
+# checkout: then nothing is remembered.
 sources() {
+	local command
 	git -C "$root" rev-parse --is-inside-work-tree >/dev/null 2>&1 || return 0
-	(git -C "$root" ls-files -s kernel crates baremetal Cargo.lock && git -C "$root" diff HEAD -- kernel crates baremetal &&
-		cat "$cache/$line/key") | sha256sum | cut -c 1-32
+	for command in 'ls-files -s' 'diff HEAD'; do
+		git -C "$root" $command -- kernel crates baremetal Cargo.lock ':!kernel/tests' ':!crates/*/tests'
+		git -C "$root" $command -- 'kernel/tests/*.sh' "$@"
+	done | cat - "$cache/$line/key" | sha256sum | cut -c 1-32
 }
 
-# part NAME COMMAND...: once for these sources; a part that fails does not keep the others from running.
+# part NAME TESTS COMMAND...: once for these sources; a part that fails does not keep the others from running.
 failed=
 part() {
 	local name=$line-$cpus-$1 key
-	key=$(sources)
-	shift
+	key=$(sources $2)
+	shift 2
 	if [ -z "$AGAIN" ] && [ -n "$key" ] && [ "$(cat "$done_folder/$name" 2>/dev/null)" = "$key" ]; then
 		echo "# $name: passed before with these sources (AGAIN=1 repeats it)"
 		return
@@ -154,14 +158,15 @@ upstream() {
 
 devices="--bus probe --canchar virtual,3,4"
 all_parts() {
-	part upstream upstream
-	part fuzz fuzz 120
-	if [ "$cpus" = 1 ]; then part functions functions -removal; else part functions functions; fi
+	local functions='kernel/tests :!kernel/tests/fuzz' rust=crates/canter/tests
+	part upstream kernel/upstream upstream
+	part fuzz kernel/tests/fuzz fuzz 120
+	if [ "$cpus" = 1 ]; then part functions "$functions" functions -removal; else part functions "$functions" functions; fi
 	# Without many processes that are no more of the module, bursts that such a kernel is too slow for, and figures.
-	part canchar in_lab "--cpus $cpus $devices" canchar:: canchar_drivers:: \
+	part canchar $rust in_lab "--cpus $cpus $devices" canchar:: canchar_drivers:: \
 		--skip of_a_burst --skip interfaces_and_devices --skip what_a_frame_costs
 	# Linux's one processor and canbare's are the two that these kernels take.
-	[ "$cpus" != 1 ] || part bare_metal in_lab '--bare-metal --bus probe' bare_metal:: --skip it_is_as_fast
+	[ "$cpus" != 1 ] || part bare_metal $rust in_lab '--bare-metal --bus probe' bare_metal:: --skip it_is_as_fast
 }
 
 profile=
@@ -173,11 +178,11 @@ for line in $lines; do
 		--configure | --build) break ;;
 		--soak)
 			profile=--release
-			part soak in_lab "--cpus $cpus $devices" --nocapture canchar::soak::
-			part soak-rules in_lab "--cpus $cpus" --nocapture rules::a_long_run
-			part soak-recorder in_lab "--cpus $cpus" --nocapture capture_long::
+			part soak crates/canter/tests in_lab "--cpus $cpus $devices" --nocapture canchar::soak::
+			part soak-rules crates/canter/tests in_lab "--cpus $cpus" --nocapture rules::a_long_run
+			part soak-recorder crates/canter/tests in_lab "--cpus $cpus" --nocapture capture_long::
 			;;
-		--fuzz) part "fuzz-${MINUTES:-60}" fuzz $((60 * ${MINUTES:-60})) ;;
+		--fuzz) part "fuzz-${MINUTES:-60}" kernel/tests/fuzz fuzz $((60 * ${MINUTES:-60})) ;;
 		'') all_parts ;;
 		*) echo "debug_kernel.sh: $only: --configure, --build, --soak or --fuzz" >&2; exit 2 ;;
 		esac

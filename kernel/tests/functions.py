@@ -735,16 +735,19 @@ def cut_off_in_the_data_phase():
     wire = nodes("w0", "w1", "w2", bitrate=125000, dbitrate=500000)
     tap, sender = Tap("A"), Can("w0", fd=True)
     sender.send(1, bytes(range(64)), flags=BRS)
-    record = None
-    while record is None:  # until the cut hits a frame: the machine may be late
+    wait_until(lambda: tap.head() > tap.position, 10, "a whole frame")
+    whole, cut, frames = tap.read()[0], None, 1
+    while cut is None:  # until its data is hit: the machine may be late
+        sender.send(1, bytes(range(64)), flags=BRS)
+        frames += 1
         time.sleep(0.0008)
         asked_ns = time.monotonic_ns()
         wire.command(CONNECT, {NODE: "w0", CONNECTED: 0})
-        wait_until(lambda: tap.head() > tap.position, 10, "the end of the frame")
-        record = next((r for r in tap.read() if r.error == ERROR_ABORTED and r.data_bits), None)
         wire.command(CONNECT, {NODE: "w0", CONNECTED: 1})
-        sender.send(1, bytes(range(64)), flags=BRS)
-    assert record.end_ns > asked_ns, "it ended before it was cut off"
+        # It is repeated, so that nothing of it is left when the next one is cut off.
+        wait_until(lambda: wire.node("w0")["sent"] == frames, 10, "frame %d to be sent" % frames)
+        cut = next((r for r in tap.read() if r.error == ERROR_ABORTED and 0 < r.data_bits < whole.data_bits), None)
+    assert cut.end_ns > asked_ns, "it ended before it was cut off"
 
 
 @test
