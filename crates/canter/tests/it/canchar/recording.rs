@@ -10,7 +10,7 @@ use canter_io::{
     method::{Echo, TransmitMethod, TransmitOptions},
 };
 use serde_json::Value;
-use std::{fs, path::Path};
+use std::{fs, ops::Range, path::Path};
 
 /// The part of a name behind the last slash.
 pub fn short(name: &str) -> &str {
@@ -67,23 +67,32 @@ impl Capture {
     }
 }
 
-/// Sends frames with identifiers and bytes from 0 on, as a program of this machine does; returns when all were sent.
+/// Sends frames with identifiers and bytes from 0 on, as a program of this machine does, as fast as they are taken.
 pub fn send_some(name: &str, count: u32) {
+    send(&Interface::find(name).unwrap(), 0..count);
+}
+
+/// Sends twenty such frames, each when the one before it was sent: a bus between QEMU's cards has no time, and two
+/// processors could send all of them before a card's handler has read the few that its controller holds.
+pub fn send_twenty(name: &str) {
     let interface = Interface::find(name).unwrap();
+    for number in 0..20 {
+        let before = interface.counters().unwrap().tx_frames;
+        send(&interface, number..number + 1);
+        eventually("it is sent", || interface.counters().unwrap().tx_frames > before);
+    }
+}
+
+fn send(interface: &Interface, numbers: Range<u32>) {
     let options = TransmitOptions { echo: Echo::On, ..TransmitOptions::default() };
-    let mut transmit = TransmitMethod::usual(name).unwrap().open(&interface, &options).unwrap();
-    let frames: Vec<Frame> = (0..count).map(|n| format!("{n:03X}#{n:02X}").parse().unwrap()).collect();
+    let mut transmit = TransmitMethod::usual(&interface.name).unwrap().open(interface, &options).unwrap();
+    let frames: Vec<Frame> = numbers.map(|n| format!("{n:03X}#{n:02X}").parse().unwrap()).collect();
     let mut taken = 0;
     eventually("all are taken", || {
         taken += transmit.transmit(&frames[taken..]).unwrap();
         transmit.flush().unwrap();
         taken == frames.len()
     });
-}
-
-/// Sends twenty frames as [`send_some`] does.
-pub fn send_twenty(name: &str) {
-    send_some(name, 20);
 }
 
 #[test]
