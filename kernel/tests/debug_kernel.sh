@@ -10,8 +10,8 @@
 #	ubsan	undefined arithmetic, leaks, and calls whose allocations fail (UBSAN, kmemleak, fault injection)
 #	rt	PREEMPT_RT with lockdep
 #
-# LINE (all of them) and CPUS ("2 1") choose; a part that passed with the same sources and kernel is not repeated unless
-# AGAIN is set. The first run of a line builds its kernel in the lab's cache: ten minutes of two calm processors. Any report
+# LINE (all of them), CPUS ("2 1") and PARTS ("functions canchar") choose; a part that passed with the same sources and kernel
+# is not repeated unless AGAIN is set. The first run of a line builds its kernel in the lab's cache: ten minutes of two calm processors. Any report
 # in the kernel's log fails its part.
 #
 # --configure and --build stop before and after that; --soak has nothing but SOAK_FRAMES frames each past devices that are
@@ -103,6 +103,7 @@ sources() {
 failed=
 part() {
 	local name=$line-$cpus-$1 key
+	[[ " ${PARTS:-$1} " == *" $1 "* ]] || return 0
 	key=$(sources $2)
 	shift 2
 	if [ -z "$AGAIN" ] && [ -n "$key" ] && [ "$(cat "$done_folder/$name" 2>/dev/null)" = "$key" ]; then
