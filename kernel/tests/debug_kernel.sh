@@ -10,9 +10,9 @@
 #	ubsan	undefined arithmetic, leaks, and calls whose allocations fail (UBSAN, kmemleak, fault injection)
 #	rt	PREEMPT_RT with lockdep
 #
-# LINE (all of them), CPUS ("2 1") and PARTS ("functions canchar") choose; a part that passed with the same sources and kernel
-# is not repeated unless AGAIN is set. The first run of a line builds its kernel in the lab's cache: ten minutes of two calm processors. Any report
-# in the kernel's log fails its part.
+# LINE (all of them), CPUS ("2 1") and PARTS ("functions canchar") choose; a part that passed with the same sources and
+# kernel is not repeated unless AGAIN is set. The first run of a line builds its kernel in the lab's cache: ten minutes of
+# two calm processors. Any report in the kernel's log fails its part.
 #
 # --configure and --build stop before and after that; --soak has nothing but SOAK_FRAMES frames each past devices that are
 # opened, filtered, interrupted and unbound meanwhile, through random rules and into a recorder, by a release build of the
