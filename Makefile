@@ -21,6 +21,11 @@ RUNNER := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER
 # What Debian has to provide; kernels are fetched by the lab itself and never installed.
 PACKAGES := gcc libc6-dev make git qemu-system-x86 busybox-static iproute2 kmod zstd xz-utils can-utils \
   tshark tcpdump tmux python3-venv iputils-ping cpio
+# And what only some lines need.
+KERNEL_PACKAGES := flex bison bc libelf-dev libssl-dev
+DEB_PACKAGES := gcc libc6-dev make dpkg-dev
+ARM_PACKAGES := gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user-static \
+  qemu-system-arm binutils-aarch64-linux-gnu binutils-arm-linux-gnueabihf
 
 .PHONY: study study-all test test-all built test-adversary test-hosts test-bisect test-bisect-kernel test-arm built-arm64 test-arm-lab test-arm-host test-wheel test-fleet miri test-bits \
   test-kernel-all test-checkpatch test-ynl test-selftests test-debug-kernel fuzz-kernel test-dkms test-deb test-package lint lint-elsewhere lint-if-possible \
@@ -42,7 +47,9 @@ study-all: setup
 test: setup
 	@AGAIN="$(AGAIN)" $(RUST_BUILD) xtask test "$(ONLY)"
 
-# Everything, for hours: goes on after a failure, and repeats nothing that passed with the same inputs.
+# Everything, for hours: goes on after a failure, and repeats nothing that passed with the same inputs. Packages are inputs:
+# one that a line installed would change those of all lines before it.
+test-all: PACKAGES += $(if $(ONLY),,$(KERNEL_PACKAGES) $(DEB_PACKAGES) $(ARM_PACKAGES) mmdebstrap lintian default-jre-headless g++)
 test-all: setup
 	@AGAIN="$(AGAIN)" $(RUST_BUILD) xtask test --all "$(ONLY)"
 
@@ -356,15 +363,14 @@ target/python-plugin/native: $(NATIVE) target/python-plugin
 # All that a package takes besides Rust, on a Raspberry Pi as elsewhere.
 # What a kernel's own build needs.
 setup-kernel:
-	@$(MAKE) --no-print-directory setup PACKAGES="flex bison bc libelf-dev libssl-dev"
+	@$(MAKE) --no-print-directory setup PACKAGES="$(KERNEL_PACKAGES)"
 
 setup-deb:
-	@$(MAKE) --no-print-directory setup PACKAGES="gcc libc6-dev make dpkg-dev"
+	@$(MAKE) --no-print-directory setup PACKAGES="$(DEB_PACKAGES)"
 
 setup-arm:
 	rustup target add aarch64-unknown-linux-gnu armv7-unknown-linux-gnueabihf
-	$(MAKE) setup PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-arm-linux-gnueabihf libc6-dev-armhf-cross qemu-user-static \
-	  qemu-system-arm binutils-aarch64-linux-gnu binutils-arm-linux-gnueabihf"
+	$(MAKE) setup PACKAGES="$(ARM_PACKAGES)"
 
 # Its tests are in the source distribution only.
 target/python-can: target/python
