@@ -37,9 +37,16 @@ fn every_frame_is_routed_and_accounted_for_and_the_cards_come_back() {
         })
         .collect();
     let routed = Candump::start("can2");
-    play(&frames, "can0", 300);
-    assert_eq!(routed.frames(frames.len()), frames);
+    // A controller holds nine of them: a bus between QEMU's cards has no time, and canplayer makes up for its own delays.
+    for (at, some) in frames.chunks(6).enumerate() {
+        play(some, "can0", 300);
+        let sent = 6 * at + some.len();
+        eventually("they are routed", || routed.so_far().lines().count() >= sent);
+    }
+    let came = routed.frames(frames.len());
     let ended = gateway.stop("TERM");
+    let receiver = Interface::find("can2").unwrap().counters().unwrap();
+    assert_eq!(came, frames, "{ended:?} {receiver:?}");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(counts(&ended), [60, 60, 0, 0], "{ended:?}");
     assert_eq!(ended.json()["method"], "bare-metal");

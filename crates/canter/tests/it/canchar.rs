@@ -148,13 +148,17 @@ fn a_card_and_a_virtual_device_whose_handlers_are_threads_lose_no_frame() {
         let device = if from == CARD { from } else { to };
         threaded(device, true);
         let listener = (to != "can0").then(|| open(to));
-        let words = ["generate", from, "-n", "50", "-g", "2", "-I", "i", "-L", "2", "-D", "i", "--quiet"];
         let before = open(device).statistics().unwrap();
-        let sent = canter(&words).ended(DEADLINE);
-        assert_eq!(sent.code, Some(0), "{sent:?}");
-        if let Some(listener) = listener {
-            assert_eq!(ids(&receive(&listener, 50)), (0..50).collect::<Vec<_>>(), "{from} to {to}");
-        } else {
+        // A controller holds twelve of them, however late its thread is: a bus between QEMU's cards has no time.
+        let words = ["generate", from, "-n", "10", "-g", "0", "-I", "i", "-L", "2", "-D", "i", "--quiet"];
+        for _ in 0..5 {
+            let sent = canter(&words).ended(DEADLINE);
+            assert_eq!(sent.code, Some(0), "{sent:?}");
+            if let Some(listener) = &listener {
+                assert_eq!(ids(&receive(listener, 10)), (0..10).collect::<Vec<_>>(), "{from} to {to}");
+            }
+        }
+        if listener.is_none() {
             let counted = open(device).statistics().unwrap();
             assert_eq!(counted.tx_frames - before.tx_frames, 50, "{counted:?}");
         }
@@ -335,15 +339,15 @@ fn bus_off_is_told_and_ended_by_hand_or_by_itself() {
 #[ignore = "needs the lab: make test ONLY=canchar"]
 fn a_stopped_device_is_an_error_and_what_waited_in_it_is_lost_and_counted() {
     let _bench = Bench::new();
-    set_rate(20_000);
+    set_rate(10_000); // a third of a second for all of them
     let (near, sleeper) = (open(NEAR), blocking(NEAR));
-    assert_eq!(near.write(&[frame(1); 10]).unwrap(), 10);
+    assert_eq!(near.write(&[frame(1); 50]).unwrap(), 50);
     let reader = asleep_in(move || sleeper.read(&mut [RawFrame::default()]).unwrap_err());
     Interface::find(NEAR).unwrap().down().unwrap();
     assert_eq!(reader.join().unwrap().kind(), io::ErrorKind::NetworkDown);
     assert_eq!(near.write(&[frame(1)]).unwrap_err().kind(), io::ErrorKind::NetworkDown);
     let counted = near.statistics().unwrap();
-    assert!(counted.file_tx_lost > 0 && counted.file_tx_frames + counted.file_tx_lost == 10, "{counted:?}");
+    assert!(counted.file_tx_lost > 0 && counted.file_tx_frames + counted.file_tx_lost == 50, "{counted:?}");
 }
 
 #[test]
