@@ -77,7 +77,7 @@ test-bisect: setup
 # git bisect with the recipe of docs/kernels.md, on commits that are planted in Debian's source of 6.12.
 test-bisect-kernel: setup setup-kernel
 	$(RUST_BUILD) build --locked
-	tests/bisect_kernel.sh $(TARGET)/bisect-kernel
+	tests/bisect_kernel.sh
 
 # Memory that the kernel shares and pointers that it is given, under Miri:
 # cursors of packet rings, canchar rings and io_uring's buffers, a tap's ring, the inbox and its control messages, each on

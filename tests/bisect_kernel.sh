@@ -1,13 +1,15 @@
 #!/bin/sh
-# tests/bisect_kernel.sh FOLDER: `git bisect run` with the recipe of docs/kernels.md finds, among 16 commits to net/can,
-# the one that made can_rcv 100 instructions dearer for each frame, past a commit that does not build. In FOLDER: Debian's
-# source of 6.12, whose net/can is a git repository, and its build, which a later call continues.
+# tests/bisect_kernel.sh: `git bisect run` with the recipe of docs/kernels.md finds, among 16 commits to net/can, the one
+# that made can_rcv 100 instructions dearer for each frame, past a commit that does not build. In the lab's cache, because the
+# kernel's build takes no path with spaces: Debian's source of 6.12, whose net/can is a git repository, and its build, which
+# a later call continues.
 set -eu
 top=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
 canter=$(realpath "${CANTER:-${CARGO_TARGET_DIR:-$top/target}/debug/canter}")
-extracted=${XDG_CACHE_HOME:-$HOME/.cache}/canter/debug-kernel/linux-source-6.12
-mkdir -p "$1"
-cd "$1"
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/canter
+extracted=$cache/debug-kernel/linux-source-6.12
+mkdir -p "$cache/bisect-kernel"
+cd "$cache/bisect-kernel"
 export canter
 export GIT_AUTHOR_NAME=test GIT_AUTHOR_EMAIL=test@localhost GIT_COMMITTER_NAME=test GIT_COMMITTER_EMAIL=test@localhost
 
