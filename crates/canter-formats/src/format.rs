@@ -370,6 +370,10 @@ impl Flawed {
     /// The header's date is none, such as the 32nd of a month.
     pub const DATE: &'static str = "frames behind a header with an impossible date (read as since 1970)";
 
+    /// A program that was killed has not written how large the file is and how many objects it has, so a cut shows nowhere.
+    pub const UNCLOSED: &'static str =
+        "frames that the header does not count (not closed: later ones may be missing)";
+
     /// A logger that was stopped has not written how many there are.
     pub const BEHIND: &'static str = "records behind the number that their group states (not read)";
 

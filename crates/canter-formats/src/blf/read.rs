@@ -49,6 +49,8 @@ pub struct Blf {
     count: u32,
     /// Objects read so far, without containers.
     objects_read: u64,
+    /// Where the container of the last of `objects` ends in the file.
+    end: u64,
     /// In files with canter's names of channels it is in UTC.
     date: HeaderDate,
     /// The header has a date that is none.
@@ -165,6 +167,7 @@ impl Blf {
             }
         }
         source.consume(present);
+        self.end = source.offset();
         self.failed = false;
         Ok(true)
     }
@@ -183,6 +186,11 @@ impl Blf {
         Ok(())
     }
 
+    /// Whether the header tells of the object before `at` neither by its size nor by its count: it is older than the object.
+    fn is_behind_head(&self) -> bool {
+        self.objects_read > self.count.into() && self.end > self.size.saturating_add(PADDING_BYTES_MAX)
+    }
+
     /// Reads an object outside of containers; `false`: it was skipped.
     fn bare(&mut self, source: &mut Source, length: usize) -> Result<bool, Trouble> {
         if length > OBJECT_BYTES_MAX {
@@ -195,6 +203,7 @@ impl Blf {
         }
         self.objects.extend_from_slice(&object[..length]);
         source.consume(length);
+        self.end = source.offset();
         Ok(true)
     }
 
@@ -323,6 +332,9 @@ impl Decode for Blf {
                     let unusual = head_bytes != if version == 1 { OBJECT_HEAD } else { OBJECT_HEAD_2 };
                     if let Some(flaw) = flaw.or(unusual.then_some(Flawed::HEADER)) {
                         context.flawed.count(flaw);
+                    }
+                    if self.is_behind_head() {
+                        context.flawed.count(Flawed::UNCLOSED);
                     }
                     if self.without_date {
                         context.flawed.count(Flawed::DATE);

@@ -175,6 +175,27 @@ fn a_blf_of_fewer_objects_than_its_header_counts_is_damage_whatever_its_size() {
 }
 
 #[test]
+fn a_blf_that_was_not_closed_says_that_later_frames_may_be_missing() {
+    let seen_with = |size: u64, count: u32| {
+        let mut bytes = blf();
+        bytes[16..24].copy_from_slice(&size.to_le_bytes());
+        bytes[32..36].copy_from_slice(&count.to_le_bytes());
+        let seen = seen(&bytes);
+        assert_eq!((seen.error, seen.frames.len()), (None, records().len()));
+        seen.flawed
+    };
+    let whole = blf();
+    let (size, objects) = (whole.len() as u64, u32::from_le_bytes(whole[32..36].try_into().unwrap()));
+    let unclosed = vec![(Flawed::UNCLOSED, records().len() as u64)];
+    // Of a program that was killed, and of python-can, which writes the header's size at once.
+    assert_eq!((seen_with(0, 0), seen_with(144, 0)), (unclosed.clone(), unclosed));
+    // A program was killed while it appended to a file of all objects but the last.
+    assert_eq!(seen_with(144, objects - 1), [(Flawed::UNCLOSED, 1)]);
+    // One of both is enough to see a cut by.
+    assert_eq!((seen_with(0, objects), seen_with(size, 0)), (vec![], vec![]));
+}
+
+#[test]
 fn a_blf_with_an_impossible_date_says_that_its_stamps_are_no_dates() {
     let mut bytes = blf();
     bytes[42..44].copy_from_slice(&13u16.to_le_bytes()); // the month
