@@ -7,6 +7,8 @@
 mod bounded;
 mod columns;
 mod fence;
+mod layout;
+mod thrift;
 
 use crate::{
     format::{Context, Decode, Folder, Source},

@@ -217,6 +217,21 @@ fn parquet(old: &[u8], new: &[u8]) -> Vec<u8> {
 
 #[cfg(feature = "parquet")]
 #[test]
+fn two_billion_truth_values_in_six_bytes_do_not_keep_a_reader_busy() {
+    let format = named("parquet", FORMATS).unwrap();
+    let recording = Recording::write(format, &records(), "set");
+    let whole = fs::read(recording.file(format).unwrap()).unwrap();
+    let (rest, end) = whole.split_at(whole.len() - 8);
+    // Field 15 of what the file says of itself, which nobody knows, before the byte that ends it; and 7 bytes more of that.
+    let list = [0x89, 0xf1, 0xff, 0xff, 0xff, 0xff, 7];
+    let length = u32::from_le_bytes(end[..4].try_into().unwrap()) + 7;
+    let bytes = [&rest[..rest.len() - 1], &list, &[0], &length.to_le_bytes(), b"PAR1"].concat();
+    let error = seen(&bytes).error.unwrap_or_default();
+    assert!(error.contains("what it says of itself at its end cannot be read"), "{error}");
+}
+
+#[cfg(feature = "parquet")]
+#[test]
 fn a_parquet_file_packed_by_another_method_is_not_called_damaged() {
     // In the description of each column: the method (6 is zstd, 1 snappy), then the number of values.
     let error = seen(&parquet(&[0x15, 12, 0x16], &[0x15, 2, 0x16])).error.unwrap_or_default();

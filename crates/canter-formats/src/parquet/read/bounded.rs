@@ -1,13 +1,14 @@
 //! A Parquet file whose pages are bounded: a page's header is checked before the `parquet` crate sets memory aside for it.
 //! A page of a few bytes may say that it unpacks to 2 GiB, and a dictionary that it has as many values.
-//!
-//! A header is a structure of Thrift's compact protocol (parquet.thrift: `PageHeader`). Its fields must be in the order of
-//! their numbers, so that none of them is stated twice.
 
-use crate::source::read_at;
+use super::{layout, thrift::walk};
+use crate::{
+    source::read_at,
+    trouble::{Trouble, wrong},
+};
 use bytes::Bytes;
 use parquet::{
-    errors::{ParquetError, Result},
+    errors::ParquetError,
     file::reader::{ChunkReader, Length},
 };
 use std::{
@@ -23,8 +24,6 @@ const DICTIONARY_VALUE_BYTES: u64 = 4;
 const HEADER_BYTES_MAX: u64 = 4 << 10;
 /// The file's end, which is no page, in bytes.
 const END_BYTES: u64 = 8;
-/// The most structures inside of each other.
-const DEPTH_MAX: usize = 8;
 
 /// The kind of a page that is a dictionary.
 const DICTIONARY: i64 = 2;
@@ -44,7 +43,7 @@ impl ChunkReader for Bounded {
     type T = BufReader<File>;
 
     /// Called for each page's header, and for the file's end.
-    fn get_read(&self, start: u64) -> Result<Self::T> {
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
         let left = self.len().saturating_sub(start);
         if left > END_BYTES {
             let mut head = vec![0; left.min(HEADER_BYTES_MAX) as usize];
@@ -54,11 +53,26 @@ impl ChunkReader for Bounded {
         self.0.get_read(start)
     }
 
-    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         if self.len().checked_sub(start).is_none_or(|left| left < length as u64) {
             return Err(ParquetError::EOF("a part behind the end of the file".to_owned()));
         }
         self.0.get_bytes(start, length)
+    }
+}
+
+/// Checks what a file says of itself at its end.
+pub fn check_file(file: &File) -> Result<(), Trouble> {
+    let end_at = file.metadata()?.len().saturating_sub(END_BYTES);
+    let mut length = [0; 4];
+    read_at(file, end_at, &mut length)?;
+    // The crate refuses one that is longer than the file.
+    let Some(start) = end_at.checked_sub(u32::from_le_bytes(length).into()) else { return Ok(()) };
+    let mut about = vec![0; (end_at - start) as usize];
+    read_at(file, start, &mut about)?;
+    match walk(&about, layout::FILE, &mut |_, _| {}) {
+        Some(()) => Ok(()),
+        None => wrong("what it says of itself at its end cannot be read (a damaged file?)"),
     }
 }
 
@@ -68,10 +82,9 @@ fn refusal(reason: &str) -> ParquetError {
 }
 
 /// Checks a page's header.
-fn check_page(head: &[u8]) -> Result<()> {
+fn check_page(head: &[u8]) -> Result<(), ParquetError> {
     let mut page = Page::default();
-    let whole = Compact { rest: head }.structure(0, &mut |path, value| page.take(path, value)).is_some();
-    if !whole {
+    if walk(head, layout::PAGE, &mut |path, value| page.take(path, value)).is_none() {
         return Err(ParquetError::General("a page's header that cannot be read".to_owned()));
     }
     let bytes = page.unpacked.max(page.packed);
@@ -110,98 +123,6 @@ impl Page {
             [5, 2] | [8, 4] => self.encoding = value,
             _ => {}
         }
-    }
-}
-
-/// What is left of a structure in Thrift's compact protocol.
-struct Compact<'a> {
-    rest: &'a [u8],
-}
-
-impl Compact<'_> {
-    fn byte(&mut self) -> Option<u8> {
-        let (&first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        Some(first)
-    }
-
-    fn skip(&mut self, count: u64) -> Option<()> {
-        self.rest = self.rest.get(usize::try_from(count).ok()?..)?;
-        Some(())
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn zigzag(&mut self) -> Option<i64> {
-        let value = self.varint()?;
-        Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
-    }
-
-    /// Passes each number of a structure to `take`; `None` if the structure cannot be read.
-    fn structure(&mut self, depth: usize, take: &mut dyn FnMut(&[i64], i64)) -> Option<()> {
-        let mut last = 0;
-        loop {
-            let head = self.byte()?;
-            if head == 0 {
-                return Some(());
-            }
-            let field = match head >> 4 {
-                0 => self.zigzag()?,
-                delta => last + i64::from(delta),
-            };
-            if depth >= DEPTH_MAX || !(last + 1..=0x7fff).contains(&field) {
-                return None;
-            }
-            last = field;
-            match head & 15 {
-                4..=6 => take(&[field], self.zigzag()?),
-                12 => {
-                    self.structure(depth + 1, &mut |path, value| take(&[&[field], path].concat(), value))?
-                }
-                kind => self.skip_value(kind, depth)?,
-            }
-        }
-    }
-
-    /// Skips a field's value that is no number and no structure.
-    fn skip_value(&mut self, kind: u8, depth: usize) -> Option<()> {
-        match kind {
-            1 | 2 => Some(()),
-            3 => self.skip(1),
-            7 => self.skip(8),
-            8 => {
-                let length = self.varint()?;
-                self.skip(length)
-            }
-            9 | 10 => self.skip_list(depth),
-            _ => None,
-        }
-    }
-
-    fn skip_list(&mut self, depth: usize) -> Option<()> {
-        let head = self.byte()?;
-        let count = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
-        for _ in 0..count {
-            match head & 15 {
-                // A truth value in a list takes a byte.
-                1..=3 => self.skip(1)?,
-                4..=6 => _ = self.varint()?,
-                12 => self.structure(depth + 1, &mut |_, _| {})?,
-                9 | 10 if depth >= DEPTH_MAX => return None,
-                kind => self.skip_value(kind, depth + 1)?,
-            }
-        }
-        Some(())
     }
 }
 

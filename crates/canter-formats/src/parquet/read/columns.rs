@@ -1,6 +1,10 @@
 //! Reads a Parquet file's rows, some thousand at a time.
 
-use super::{MAGIC, bounded::Bounded, fence};
+use super::{
+    MAGIC,
+    bounded::{self, Bounded},
+    fence,
+};
 use crate::{
     fields::Fields,
     format::Context,
@@ -269,6 +273,7 @@ fn directions_by_row(
 impl Columns {
     pub fn open(file: File) -> Result<Self, Trouble> {
         check_ends(&file)?;
+        bounded::check_file(&file)?;
         let file = call_crate(|| SerializedFileReader::new(Bounded(file)))?;
         let about = file.metadata();
         if about.row_groups().iter().map(|group| group.num_rows()).sum::<i64>()
