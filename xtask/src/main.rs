@@ -169,7 +169,7 @@ impl Gate {
         let streams = planned.len() == 1 && passed_before == 0;
         self.order(&mut planned);
         self.put_preparation(&mut planned);
-        self.run_lines(&planned, streams, |outcome, whole| {
+        let ended = self.run_lines(&planned, streams, |outcome, whole| {
             println!("{}", summary::row(&outcome));
             if let (Some(keys), Some(key), true) = (&keys, known.get(&outcome.id), whole) {
                 match outcome.failure.is_none()
@@ -180,7 +180,11 @@ impl Gate {
                 }
             }
             outcomes.push(outcome);
-        })?;
+        });
+        if let Err(interrupted) = ended {
+            summary::print_failures(&outcomes, streams);
+            return Err(interrupted.into());
+        }
         Ok(summary::print(&outcomes, passed_before, &allowed, self.whole.then_some(&self.clock), streams))
     }
 

@@ -76,16 +76,9 @@ fn matches(pattern: &str, text: &str) -> bool {
     true
 }
 
-/// The end of a run: whether it passed.
-pub fn print(
-    outcomes: &[Outcome],
-    passed_before: usize,
-    allowed: &Allowed,
-    run: Option<&Clock>,
-    streamed: bool,
-) -> bool {
-    let failures: Vec<&Outcome> = outcomes.iter().filter(|one| one.failure.is_some()).collect();
-    for outcome in &failures {
+/// The output of each line that failed, and how to repeat it.
+pub fn print_failures(outcomes: &[Outcome], streamed: bool) {
+    for outcome in outcomes.iter().filter(|one| one.failure.is_some()) {
         println!("\n---- {} ----", outcome.id);
         if !streamed {
             outcome.output.iter().for_each(|line| println!("{line}"));
@@ -96,6 +89,17 @@ pub fn print(
         };
         println!("{}{again}", outcome.failure.as_deref().unwrap_or_default());
     }
+}
+
+/// The end of a run: whether it passed.
+pub fn print(
+    outcomes: &[Outcome],
+    passed_before: usize,
+    allowed: &Allowed,
+    run: Option<&Clock>,
+    streamed: bool,
+) -> bool {
+    print_failures(outcomes, streamed);
     print_slowest(outcomes);
     let mut refused = 0;
     for skip in outcomes.iter().flat_map(|one| &one.tally.skips) {
@@ -108,7 +112,7 @@ pub fn print(
     // A line that fails without a failed test, such as a compiler's error, is a failure, too.
     let failed = sum(|one| one.tally.failed.max(usize::from(one.failure.is_some())));
     let counts = format!("{passed} passed, {failed} failed, {skipped} skipped");
-    let green = failures.is_empty() && refused == 0;
+    let green = outcomes.iter().all(|one| one.failure.is_none()) && refused == 0;
     if let Some(clock) = run {
         println!("For tests/runs.md:\n{}", clock.row(&counts, green));
     }
