@@ -33,21 +33,26 @@ impl Group {
     }
 }
 
-/// Starts a process; `merged`: its errors are a part of its output.
+/// Starts a process; `merged`: lines of its standard error are a part of its output. Each of both has a pipe: in a common one,
+/// what a guest prints on one stands in the middle of a line of the other.
 pub fn start(number: usize, mut command: Command, merged: bool, events: &Sender<Event>) -> io::Result<Group> {
     let (output, input) = io::pipe()?;
+    command.stdin(Stdio::null()).stdout(input).process_group(0);
+    let mut outputs = vec![output];
     if merged {
-        command.stderr(input.try_clone()?);
+        let (errors, input) = io::pipe()?;
+        command.stderr(input);
+        outputs.push(errors);
     }
-    let mut child = command.stdin(Stdio::null()).stdout(input).process_group(0).spawn()?;
-    drop(command); // with its end of the pipe
+    let mut child = command.spawn()?;
+    drop(command); // with its ends of the pipes
     let group = Group(child.id());
-    let read = read(number, output, events.clone());
+    let read: Vec<_> = outputs.into_iter().map(|output| read(number, output, events.clone())).collect();
     let events = events.clone();
     thread::spawn(move || {
         let ended = child.wait();
         group.signal("KILL");
-        read.recv_timeout(OUTPUT_WAIT).ok();
+        read.iter().for_each(|ended| _ = ended.recv_timeout(OUTPUT_WAIT));
         events.send(Event::Ended(number, ended)).ok();
     });
     Ok(group)
@@ -68,4 +73,23 @@ fn read(number: usize, output: PipeReader, events: Sender<Event>) -> Receiver<()
         }
     });
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_on_standard_error_does_not_cut_one_of_the_output() {
+        let (sender, events) = channel();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "printf 'test result: '; echo a note >&2; echo 'ok. 1 passed; 0 failed'"]);
+        start(0, shell, true, &sender).unwrap();
+        let mut lines = Vec::new();
+        while let Event::Output(_, line) = events.recv().unwrap() {
+            lines.push(line);
+        }
+        lines.sort();
+        assert_eq!(lines, ["a note", "test result: ok. 1 passed; 0 failed"]);
+    }
 }
